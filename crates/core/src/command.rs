@@ -1,0 +1,84 @@
+//! What a run may ask of its host. Orders, never questions; performed only after the events that led to
+//! them are durable. What is still owed after a crash is derived from the state: [`crate::Run::owed`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::cost::Allowance;
+use crate::def::{Name, is_default};
+use crate::event::{GateId, TokenId};
+use crate::value::Value;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    RunTask(Box<TaskOrder>),
+    CancelTask { token: TokenId, attempt: u32 },
+    /// Show this gate to people; its record is in the run.
+    OpenGate { gate: GateId },
+    CloseGate { gate: GateId },
+    RemindGate { gate: GateId },
+    StartChild(Box<ChildOrder>),
+    CancelChild { token: TokenId, child: Name },
+    PauseChild { token: TokenId, child: Name },
+    ResumeChild { token: TokenId, child: Name },
+}
+
+/// One dispatch of one task, complete: a worker needs nothing else but the definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskOrder {
+    pub run: Name,
+    pub token: TokenId,
+    pub attempt: u32,
+    pub node: Name,
+    pub task: Name,
+    pub version: Option<u32>,
+    pub input: Value,
+    /// The judgement of `loop_with_feedback`, else null.
+    pub feedback: Value,
+    pub overrides: Overrides,
+    pub generation: u32,
+    pub allowance: Allowance,
+    pub timeout_ms: Option<u64>,
+}
+
+impl TaskOrder {
+    /// The idempotency key of one step: the same after a crash, another where another effect is meant.
+    pub fn key(&self, step: &str) -> String {
+        format!("{}/{}/{step}/{}", self.run, self.token, self.generation)
+    }
+}
+
+/// What responses changed for the attempts to come.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Overrides {
+    /// The profile to use instead of the written one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<Name>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Name>>,
+    /// Texts put behind the prompt, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub append: Vec<Name>,
+    /// Laid over the mapped input.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub input: Value,
+    /// How often every profile is replaced by its `cheaper`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub downgrades: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChildOrder {
+    pub token: TokenId,
+    pub attempt: u32,
+    /// The id of the run to start: derived from parent, token and attempt, so that asking twice starts one.
+    pub child: Name,
+    pub workflow: Name,
+    pub input: Value,
+    pub depth: u32,
+    pub allowance: Option<Allowance>,
+    pub timeout_ms: Option<u64>,
+    pub inherit_artifacts: bool,
+}

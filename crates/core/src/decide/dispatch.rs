@@ -1,0 +1,178 @@
+//! Sending tasks to workers: their input, their reservation, their turn.
+
+use crate::command::{Command, TaskOrder};
+use crate::error::Failure;
+use crate::event::{EventKind, TokenId};
+use crate::expr::Scope;
+use crate::graph::{Node, NodeInput, Perform};
+use crate::lifecycle::{RunStatus, TokenStatus};
+use crate::scope::{View, named};
+use crate::task::{expression_error, violated};
+use crate::value::Value;
+
+use super::Decision;
+use super::budget::Room;
+use super::fail::Failed;
+
+impl Decision<'_> {
+    /// The first in line that can go. False when nobody can.
+    pub(super) fn dispatch_next(&mut self) -> bool {
+        if !self.has_free_place() {
+            return false;
+        }
+        let mut after = None;
+        loop {
+            let ready = &self.state().ready;
+            let next = match after {
+                None => ready.first(),
+                Some(last) => ready.range((std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded)).next(),
+            };
+            let Some(entry) = next.copied() else { return false };
+            match self.dispatch(entry.1) {
+                Sent::Moved => return true,
+                // Its own node's budget holds it; another node's token may go.
+                Sent::HeldByNode => after = Some(entry),
+                Sent::HeldByRun => return false,
+            }
+        }
+    }
+
+    pub(super) fn has_free_place(&self) -> bool {
+        let told = self.state().start.as_ref().and_then(|start| start.max_parallel);
+        let max = told.or(self.run.graph().max_parallel);
+        max.is_none_or(|max| self.state().population.tasks_out < u64::from(max))
+    }
+
+    /// A token that comes back from a backoff or a review: out at once, if it can.
+    pub(super) fn dispatch_waiting(&mut self, id: TokenId) -> bool {
+        let node = self.node_of(id);
+        let is_worker = matches!(self.run.graph().node(node).perform, Perform::Worker(_));
+        let can = is_worker && self.state().status == RunStatus::Running && self.has_free_place();
+        can && matches!(self.dispatch(id), Sent::Moved)
+    }
+
+    fn dispatch(&mut self, id: TokenId) -> Sent {
+        if self.is_pending(id) && self.held_back(id) {
+            return Sent::Moved;
+        }
+        let graph = self.graph();
+        let node = graph.node(self.node_of(id));
+        let Perform::Worker(task) = &node.perform else { return Sent::HeldByRun };
+        let input = match self.task_input(id, node) {
+            Ok(input) => input,
+            Err(_) if !self.is_pending(id) => return Sent::HeldByRun,
+            Err(failure) => {
+                self.fail(id, Failed::of(failure));
+                return Sent::Moved;
+            }
+        };
+        let reserved = self.worst_case(id, task, &input);
+        match self.room_for(node, &reserved) {
+            Room::Fits => {}
+            Room::LaterInNode => return Sent::HeldByNode,
+            Room::Later => return Sent::HeldByRun,
+            Room::Never(_) if !self.is_pending(id) => return Sent::HeldByRun,
+            Room::Never(over) => return self.over_budget(id, over),
+        }
+        let token = self.token(id);
+        let (attempt, generation) = (token.attempt + 1, token.generation);
+        self.record(EventKind::TaskDispatched { token: id, attempt, generation, input, reserved });
+        let order = self.run.order(id).expect("a token that was just dispatched is owed a task");
+        self.request(Command::RunTask(order));
+        Sent::Moved
+    }
+
+    /// A token on its way back to a worker cannot fail on the way: it lines up first.
+    fn is_pending(&self, id: TokenId) -> bool {
+        self.token(id).status() == TokenStatus::Pending
+    }
+
+    /// What the node's mapping gives its task, with overrides laid over, checked.
+    pub(super) fn task_input(&self, id: TokenId, node: &Node) -> Result<Value, Failure> {
+        let token = self.token(id);
+        let mut input = if node.stands_for.is_some() {
+            Value::map([("result", token.carried.clone())])
+        } else {
+            self.mapped_input(node, self.view(id))?
+        };
+        match (token.overrides.input.as_map(), input.as_map().is_some()) {
+            (Some(over), true) => {
+                for (key, value) in over {
+                    input.set_path(std::slice::from_ref(key), value.clone());
+                }
+            }
+            _ if !token.overrides.input.is_null() => input = token.overrides.input.clone(),
+            _ => {}
+        }
+        if let Some(schema) = node.task().and_then(|task| task.input_schema.as_ref()) {
+            violated("the input of the task", schema.check(&input))?;
+        }
+        Ok(input)
+    }
+
+    fn mapped_input(&self, node: &Node, view: View<'_>) -> Result<Value, Failure> {
+        Ok(match &node.input {
+            NodeInput::Mapped(tree) => tree.eval(&view).map_err(|error| {
+                let mut failure = expression_error(error);
+                failure.message = format!("input mapping of {}: {}", node.reference, failure.message);
+                failure
+            })?,
+            NodeInput::Named(reads) => named(reads, &view),
+            NodeInput::NamedInput(reads) => {
+                let all = named(reads, &view);
+                let mut input = all.get("input").cloned().unwrap_or_else(Value::empty_map);
+                for (key, value) in all.as_map().into_iter().flatten().filter(|(key, _)| &***key != "input") {
+                    input.set_path(std::slice::from_ref(key), value.clone());
+                }
+                input
+            }
+            NodeInput::RunInput => view.read("input", &[]).unwrap_or_else(Value::empty_map),
+            NodeInput::Needs => {
+                let graph = self.run.graph();
+                let needs = node.unit.map(|unit| graph.unit(unit).needs.as_slice()).unwrap_or_default();
+                let results = needs.iter().map(|need| {
+                    (graph.unit(*need).reference.clone(), self.state().units[need.0 as usize].result.clone())
+                });
+                Value::map(results)
+            }
+            NodeInput::Empty => Value::empty_map(),
+        })
+    }
+}
+
+/// What became of a token's turn.
+pub(super) enum Sent {
+    /// Out, skipped or failed: it is not in line any more. Or the run was paused on its behalf.
+    Moved,
+    HeldByNode,
+    HeldByRun,
+}
+
+/// Kept with the order, so that recovery sends the same one.
+impl crate::run::Run {
+    pub(crate) fn order(&self, id: TokenId) -> Option<Box<TaskOrder>> {
+        let state = self.state();
+        let token = state.tokens.get(&id)?;
+        let crate::state::Place::Dispatched { input } = &token.place else { return None };
+        let out = state.out.get(&(id, token.attempt))?;
+        let node = self.graph().node(crate::graph::NodeIx(token.node));
+        let task = node.task()?;
+        let start = state.start.as_ref()?;
+        let mut overrides = token.overrides.clone();
+        overrides.downgrades = out.downgrades;
+        Some(Box::new(TaskOrder {
+            run: start.id.clone(),
+            token: id,
+            attempt: token.attempt,
+            node: node.reference.clone(),
+            task: task.name.clone(),
+            version: task.version,
+            input: input.clone(),
+            feedback: token.feedback.clone(),
+            overrides,
+            generation: token.generation,
+            allowance: out.reserved,
+            timeout_ms: start.timeouts_ms.get(&node.reference).copied().max(node.timeout_ms),
+        }))
+    }
+}

@@ -1,0 +1,233 @@
+//! What the coordinator performs itself: a pending token at such a node is moved on here, without a worker.
+
+use std::sync::Arc;
+
+use crate::command::Command;
+use crate::error::{ErrorKind, Failure};
+use crate::event::{EventKind, GateKind, GateRecord, TokenId};
+use crate::expr::Scope;
+use crate::graph::{Coordinated, GateSpec, Node, Perform, SleepSpec, Task, WriteTo};
+use crate::input::TaskOutcome;
+use crate::path::Root;
+use crate::scope::{Pending, Roots};
+use crate::task::{ActionCall, Ask, TaskMachine, check, expression_error};
+use crate::time::{Time, parse_duration_ms};
+use crate::value::Value;
+
+use super::Decision;
+use super::complete::How;
+use super::fail::Failed;
+
+impl Decision<'_> {
+    pub(super) fn enter(&mut self, id: TokenId) {
+        if self.held_back(id) {
+            return;
+        }
+        let graph = self.graph();
+        let node = graph.node(self.node_of(id));
+        let done = match &node.perform {
+            Perform::Worker(_) => Ok(()),
+            Perform::Pass => {
+                let carried = self.token(id).carried.clone();
+                self.complete(id, carried, None, How::Completed);
+                Ok(())
+            }
+            Perform::Review => {
+                self.open_result_review(id, node);
+                Ok(())
+            }
+            Perform::Coordinator { task, inline } => self.perform(id, node, task, *inline),
+        };
+        if let Err(failed) = done {
+            self.fail(id, failed);
+        }
+    }
+
+    fn perform(&mut self, id: TokenId, node: &Node, task: &Arc<Task>, inline: bool) -> Result<(), Failed> {
+        match task.steps.first().and_then(|step| step.action.coordinated.as_ref()) {
+            Some(Coordinated::UpdateContext { set }) if inline => return self.update_context(id, set),
+            Some(Coordinated::Assert(assertion)) if inline => {
+                // The message is a template over the same scope as the test.
+                let reads = assertion.message.as_ref().map(|m| m.reads().to_vec()).unwrap_or_default();
+                let texts = crate::scope::named(&reads, &self.view(id));
+                check(assertion, &self.view(id), &texts).map_err(Failed::of)?;
+                self.complete(id, Value::Null, None, How::Completed);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let mut machine = self.machine(id, node, task).map_err(Failed::of)?;
+        match machine.next() {
+            Ask::Done(outcome) => self.task_ended(id, outcome),
+            Ask::Perform(call) => self.begin(id, node, &call).map_err(Failed::of),
+        }
+    }
+
+    fn machine(&self, id: TokenId, node: &Node, task: &Arc<Task>) -> Result<TaskMachine, Failure> {
+        let input = self.task_input(id, node)?;
+        let token = self.token(id);
+        Ok(TaskMachine::start(task.clone(), input, token.feedback.clone(), token.overrides.clone()))
+    }
+
+    fn task_ended(&mut self, id: TokenId, outcome: TaskOutcome) -> Result<(), Failed> {
+        match outcome {
+            TaskOutcome::Completed { result } => {
+                self.complete(id, result, None, How::Completed);
+                Ok(())
+            }
+            TaskOutcome::Failed { failure, retry, step } => Err(Failed { retry, step, ..Failed::of(failure) }),
+            TaskOutcome::TimedOut { .. } | TaskOutcome::Cancelled => {
+                Err(Failed::of(Failure::new(ErrorKind::Internal, "a pure task can neither time out nor be cancelled")))
+            }
+        }
+    }
+
+    /// What a coordinated action waited for has come: the rest of its task, then the node.
+    pub(super) fn waited(&mut self, id: TokenId, result: Result<Value, Failed>) {
+        let graph = self.graph();
+        let node = graph.node(self.node_of(id));
+        let result = match result {
+            Ok(result) => result,
+            Err(failed) => return self.fail(id, failed),
+        };
+        let Perform::Coordinator { task, .. } = &node.perform else {
+            return self.complete(id, result, None, How::Completed);
+        };
+        let ended = self.machine(id, node, task).map_err(Failed::of).and_then(|mut machine| match machine.next() {
+            Ask::Done(outcome) => self.task_ended(id, outcome),
+            Ask::Perform(_) => {
+                machine.answer(Ok(result));
+                let Ask::Done(outcome) = machine.next() else {
+                    let message = "a task with a wait in it has more steps";
+                    return Err(Failed::of(Failure::new(ErrorKind::Internal, message)));
+                };
+                self.task_ended(id, outcome)
+            }
+        });
+        if let Err(failed) = ended {
+            self.fail(id, failed);
+        }
+    }
+
+    /// `update_context` on the node itself: the run's scope, in order, each seeing those before it.
+    fn update_context(&mut self, id: TokenId, set: &[WriteTo]) -> Result<(), Failed> {
+        let mut pending: Vec<Pending> = Vec::new();
+        let mut values = Value::empty_map();
+        for write in set {
+            let value = write.value.eval(&self.view(id).with_pending(&pending)).map_err(|error| {
+                let mut failure = expression_error(error);
+                failure.message = format!("set {}: {}", write.target, failure.message);
+                Failed::of(failure)
+            })?;
+            let key: Vec<_> = match write.target.root {
+                Root::State | Root::Branch => write.target.path.clone(),
+                Root::Output => std::iter::once("output".into()).chain(write.target.path.iter().cloned()).collect(),
+            };
+            values.set_path(&key, value.clone());
+            pending.push(Pending { to: write.target.clone(), value });
+        }
+        self.check_writes(self.token(id).branch, &pending).map_err(Failed::of)?;
+        let patches = pending
+            .into_iter()
+            .map(|p| crate::event::Patch { to: p.to, value: crate::event::PatchValue::Value(p.value) })
+            .collect();
+        self.record(EventKind::ContextUpdated { token: id, patches });
+        self.complete(id, values, None, How::Completed);
+        Ok(())
+    }
+
+    /// Starts a wait: a gate, a sleep, an event, a child.
+    fn begin(&mut self, id: TokenId, node: &Node, call: &ActionCall) -> Result<(), Failure> {
+        match &call.action.coordinated {
+            Some(Coordinated::HumanGate(gate)) => self.open_gate(id, node, gate, &call.scope),
+            Some(Coordinated::Sleep(sleep)) => self.sleep(id, sleep, &call.scope),
+            Some(Coordinated::WaitEvent(wait)) => self.await_event(id, node, wait, &call.scope),
+            Some(Coordinated::WorkflowCall(child)) => self.start_child(id, node, child, call),
+            _ => Err(Failure::new(ErrorKind::Internal, "this action is a worker's")),
+        }
+    }
+
+    fn open_gate(&mut self, id: TokenId, node: &Node, spec: &GateSpec, scope: &Value) -> Result<(), Failure> {
+        let text = |template: &crate::template::Template| template.render(scope).map_err(expression_error);
+        let names = |templates: &[crate::template::Template]| {
+            templates.iter().map(|t| Ok(text(t)?.into())).collect::<Result<Vec<_>, Failure>>()
+        };
+        let record = GateRecord {
+            kind: GateKind::Node,
+            title: text(&spec.title)?,
+            body: spec.body.as_ref().map(text).transpose()?,
+            form: spec.form.as_ref().map_or(Value::Null, |form| form.doc().clone()),
+            assignees: names(&spec.assignees)?,
+            quorum: spec.quorum.filter(|quorum| *quorum > 1),
+            timeout_ms: spec.timeout_ms.or(node.timeout_ms),
+            remind_every_ms: spec.remind_every_ms,
+            escalate: names(&spec.escalate)?,
+            failure: None,
+        };
+        self.ask(id, record);
+        Ok(())
+    }
+
+    fn open_result_review(&mut self, id: TokenId, node: &Node) {
+        let about = node.stands_for.map(|n| self.graph().node(n).reference.clone());
+        let about = about.unwrap_or_else(|| node.reference.clone());
+        let record = GateRecord {
+            kind: GateKind::Node,
+            title: format!("Review the result of {about}"),
+            body: Some(self.token(id).carried.to_string()),
+            form: super::gate::review_form(),
+            assignees: vec![],
+            quorum: None,
+            timeout_ms: None,
+            remind_every_ms: None,
+            escalate: vec![],
+            failure: None,
+        };
+        self.ask(id, record);
+    }
+
+    fn ask(&mut self, id: TokenId, record: GateRecord) {
+        let gate = self.next_gate();
+        self.record(EventKind::GateOpened { gate, token: Some(id), record: Box::new(record), report: None });
+        self.request(Command::OpenGate { gate });
+    }
+
+    fn sleep(&mut self, id: TokenId, sleep: &SleepSpec, scope: &Value) -> Result<(), Failure> {
+        let until = match sleep {
+            SleepSpec::For(template) => {
+                let text = template.render(scope).map_err(expression_error)?;
+                let Some(ms) = parse_duration_ms(&text) else {
+                    let message = format!("sleep for `{text}`: expected a duration such as 30s or 1h30m");
+                    return Err(Failure::new(ErrorKind::ExpressionError, message));
+                };
+                self.now.plus(ms)
+            }
+            SleepSpec::Until(expr) => time_of(&expr.eval(&Roots(scope)).map_err(expression_error)?)?,
+        };
+        if until <= self.now {
+            self.complete(id, Value::Null, None, How::Completed);
+        } else {
+            self.record(EventKind::SleepStarted { token: id, until });
+        }
+        Ok(())
+    }
+}
+
+fn time_of(value: &Value) -> Result<Time, Failure> {
+    let time = match value {
+        Value::Int(ms) => Some(Time(*ms)),
+        Value::String(text) => Time::parse(text),
+        _ => None,
+    };
+    time.ok_or_else(|| {
+        let message = format!("sleep until {value}: expected a time such as 2026-01-31T09:00:00Z, or milliseconds");
+        Failure::new(ErrorKind::ExpressionError, message)
+    })
+}
+
+/// A scope that is a plain object also answers as one.
+impl Scope for Value {
+    fn read(&self, root: &str, path: &[Arc<str>]) -> Option<Value> {
+        Roots(self).read(root, path)
+    }
+}

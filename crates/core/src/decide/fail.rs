@@ -1,0 +1,206 @@
+//! A node failed. In order: its task's own retry, the node's rules, the workflow's rules, the defaults, its
+//! failure transitions, the branch it is in, and then the run.
+
+use crate::def::{Backoff, Implementation, Name, On};
+use crate::error::{ErrorKind, Failure};
+use crate::event::{BranchRef, CancelReason, EventKind, GroupId, Report, RuleRef, TimeoutPolicy, TimeoutType, TokenId};
+use crate::graph::{Perform, Response, Rule, Task};
+use crate::task::expression_error;
+
+use super::Decision;
+use super::route::{Lineage, Plan};
+
+/// A failure and what is known about how it came.
+#[derive(Clone, Debug)]
+pub(super) struct Failed {
+    pub(super) failure: Failure,
+    pub(super) report: Option<Report>,
+    /// The failed step asks for another attempt of the task.
+    pub(super) retry: bool,
+    pub(super) step: Option<Name>,
+    /// A time that the core or the task itself keeps was over: only written responses apply.
+    pub(super) expired: Option<(TimeoutType, u64)>,
+}
+
+impl Failed {
+    pub(super) fn of(failure: Failure) -> Failed {
+        Failed { failure, report: None, retry: false, step: None, expired: None }
+    }
+}
+
+impl Decision<'_> {
+    pub(super) fn fail(&mut self, id: TokenId, mut failed: Failed) {
+        let graph = self.graph();
+        let at = self.node_of(id);
+        failed.failure = failed.failure.at(&graph.node(at).reference, self.token(id).attempt);
+        if failed.retry && self.retry_task(id, &failed) {
+            return;
+        }
+        let node = graph.node(at);
+        let defaults = default_rules(node.task().map(|task| &**task), &node.perform, &failed);
+        let rules = (node.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Node(i as u32), rule)))
+            .chain(graph.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Workflow(i as u32), rule)))
+            .chain(defaults.iter().map(|(i, rule)| (RuleRef::Default(*i), rule)));
+        for (reference, rule) in rules {
+            match self.applies(id, rule, &failed.failure) {
+                Ok(false) => {}
+                Ok(true) => {
+                    if matches!(rule.response, Response::Fail) {
+                        break;
+                    }
+                    if self.respond(id, reference, rule, &failed) {
+                        return;
+                    }
+                }
+                Err(broken) => {
+                    let details = crate::value::Value::map([("cause", failed.failure.to_value())]);
+                    failed.failure = broken.with_details(details).at(&node.reference, self.token(id).attempt);
+                    break;
+                }
+            }
+        }
+        self.fall(id, failed);
+    }
+
+    fn applies(&self, id: TokenId, rule: &Rule, failure: &Failure) -> Result<bool, Failure> {
+        let Some(when) = &rule.when else { return Ok(true) };
+        let error = failure.to_value();
+        when.eval_bool(&self.view(id).with_error(&error)).map_err(|e| {
+            let mut broken = expression_error(e);
+            broken.message = format!("`when` of an on_error rule: {}", broken.message);
+            broken
+        })
+    }
+
+    /// `on_failure: retry`, as far as the task's own `retry` allows.
+    fn retry_task(&mut self, id: TokenId, failed: &Failed) -> bool {
+        let graph = self.graph();
+        let node = graph.node(self.node_of(id));
+        let Some(retry) = node.task().and_then(|task| task.retry) else { return false };
+        let used = self.token(id).answered.get(&RuleRef::Task).copied().unwrap_or(0);
+        if used + 1 >= retry.max_attempts {
+            return false;
+        }
+        let generation = self.token(id).generation + 1;
+        self.try_again(id, failed, RuleRef::Task, &retry.backoff, |again| again.generation = generation);
+        true
+    }
+
+    /// Says which clock ran out, once it is clear what is done about it.
+    pub(super) fn say_timed_out(&mut self, id: TokenId, failed: &Failed, policy: TimeoutPolicy) {
+        if failed.failure.kind != ErrorKind::Timeout {
+            return;
+        }
+        let node = self.graph().node(self.node_of(id)).reference.clone();
+        let told = failed.failure.details.get("timeout_ms").and_then(|ms| ms.as_i64());
+        let (timeout_type, ms) = failed
+            .expired
+            .unwrap_or((TimeoutType::Execution, told.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0)));
+        self.record(EventKind::TokenTimedOut {
+            token: Some(id),
+            workflow_run_id: self.run_id(),
+            node: Some(node),
+            timeout_type,
+            timeout_duration_ms: ms,
+            policy_applied: policy,
+            ends: false,
+        });
+    }
+
+    pub(super) fn run_id(&self) -> Name {
+        self.state().start.as_ref().map_or_else(|| "".into(), |start| start.id.clone())
+    }
+
+    /// No response takes care of it: failure transitions, then the branch, then the run.
+    pub(super) fn fall(&mut self, id: TokenId, failed: Failed) {
+        let graph = self.graph();
+        let at = graph.routes_as(self.node_of(id));
+        let error = failed.failure.to_value();
+        let lineage = Lineage { last_error: Some(failed.failure.clone()), ..self.lineage(id) };
+        let view = crate::scope::View { last_error: Some(&failed.failure), ..self.view(id) }.with_error(&error);
+        // A condition that breaks here has nothing left to fail: the first failure is the one to show.
+        let plan = self.plan(&lineage, graph.node(at), view, On::Failure).unwrap_or(None);
+        self.say_timed_out(id, &failed, TimeoutPolicy::Fail);
+        let Failed { failure, report, expired, .. } = failed;
+        let (handled, branch) = (plan.is_some(), lineage.branch);
+        let timed_out = matches!(expired, Some((TimeoutType::Task | TimeoutType::Execution, _)));
+        self.record(EventKind::TaskFailed { token: id, failure: failure.clone(), timed_out, handled, report });
+        match plan {
+            Some(plan) => self.follow_failure(plan, id, at, lineage),
+            None => self.fail_outward(branch, failure),
+        }
+    }
+
+    fn follow_failure(&mut self, plan: Plan, id: TokenId, at: crate::graph::NodeIx, lineage: Lineage) {
+        self.follow(plan, id, at, lineage);
+    }
+
+    /// The branch has failed: its fan-in will judge. Without one the run fails.
+    pub(super) fn fail_outward(&mut self, branch: Option<BranchRef>, failure: Failure) {
+        match branch.and_then(|at| self.judged_branch(at)) {
+            Some(at) => self.cancel_branch(at, CancelReason::BranchFailed),
+            None => self.fail_run(failure),
+        }
+    }
+
+    /// The nearest branch outward that belongs to a group with a fan-in.
+    pub(super) fn judged_branch(&self, from: BranchRef) -> Option<BranchRef> {
+        let mut next = Some(from);
+        while let Some(at) = next {
+            let group = self.state().groups.get(&at.group)?;
+            if group.target.is_some() {
+                return Some(at);
+            }
+            next = group.outer;
+        }
+        None
+    }
+
+    /// Ends everything that is live in a branch.
+    pub(super) fn cancel_branch(&mut self, at: BranchRef, reason: CancelReason) {
+        let Some(group) = self.state().groups.get(&at.group) else { return };
+        let branch = group.branch(at.branch);
+        let (tokens, groups) = (branch.tokens.clone(), branch.groups.clone());
+        for token in tokens {
+            self.cancel_token(token, reason);
+        }
+        for inner in groups {
+            self.cancel_group(inner, reason);
+        }
+    }
+
+    fn cancel_group(&mut self, id: GroupId, reason: CancelReason) {
+        let Some(group) = self.state().groups.get(&id) else { return };
+        let (branches, waiting) = (group.branches.len() as u32, group.waiting.clone());
+        for branch in 0..branches {
+            self.cancel_branch(BranchRef { group: id, branch }, reason);
+        }
+        for token in waiting {
+            self.cancel_token(token, reason);
+        }
+        if self.state().groups.contains_key(&id) {
+            self.record(EventKind::GroupClosed { group: id, kept: reason == CancelReason::BranchFailed });
+        }
+    }
+}
+
+/// What is done about a kind of failure when nobody wrote anything. The numbers are part of the format.
+fn default_rules(task: Option<&Task>, perform: &Perform, failed: &Failed) -> Vec<(u32, Rule)> {
+    let rule = |response: Response, max: u32| Rule { when: None, response, max, backoff: Backoff::default() };
+    let worker = matches!(perform, Perform::Worker(_));
+    let models_answer = failed.step.as_ref().and_then(|step| task?.steps.iter().find(|s| s.reference == *step)).is_some_and(
+        |step| matches!(step.action.def.implementation, Implementation::LlmCall(_) | Implementation::Mock(_)),
+    );
+    match failed.failure.kind {
+        ErrorKind::Timeout if worker && failed.expired.is_none() && task.is_some_and(|t| t.retry.is_none()) => {
+            vec![(0, rule(Response::Retry, 3))]
+        }
+        ErrorKind::ModelRefused => vec![(1, rule(Response::SwitchModel, 1))],
+        ErrorKind::ContractViolation if models_answer => {
+            vec![(2, rule(Response::StricterPrompt { append: None }, 1))]
+        }
+        ErrorKind::QualityBelowThreshold if worker => vec![(3, rule(Response::LoopWithFeedback { to: None }, 2))],
+        ErrorKind::OutcomeUnknown => vec![(4, rule(Response::Escalate, 1))],
+        _ => vec![],
+    }
+}

@@ -1,0 +1,66 @@
+//! `Pause`, `Resume` and `Retry`.
+
+use crate::command::Command;
+use crate::def::Name;
+use crate::event::{EventKind, PauseReason, TokenId};
+use crate::input::Rejection;
+use crate::lifecycle::RunStatus;
+
+use super::Decision;
+
+impl Decision<'_> {
+    pub(super) fn pause(&mut self, by: Name) -> Result<(), Rejection> {
+        self.must_be("pause", &[RunStatus::Running, RunStatus::Paused])?;
+        if self.state().pauses.contains(&PauseReason::Operator) {
+            return Err(Rejection::WrongStatus { status: RunStatus::Paused, operation: "pause" });
+        }
+        self.record(EventKind::RunPaused { reason: PauseReason::Operator, by });
+        self.pause_children();
+        Ok(())
+    }
+
+    pub(super) fn pause_for(&mut self, reason: PauseReason, by: &str) {
+        self.record(EventKind::RunPaused { reason, by: by.into() });
+        self.pause_children();
+    }
+
+    pub(super) fn pause_children(&mut self) {
+        for (token, child) in self.children_out() {
+            self.request(Command::PauseChild { token, child });
+        }
+    }
+
+    fn children_out(&self) -> Vec<(TokenId, Name)> {
+        let children = self.state().out.iter().filter_map(|((token, _), out)| Some((*token, out.child.clone()?)));
+        children.filter(|(token, _)| self.state().tokens.get(token).is_some_and(|t| t.is_live())).collect()
+    }
+
+    pub(super) fn resume(&mut self, by: Name) -> Result<(), Rejection> {
+        self.must_be("resume", &[RunStatus::Paused])?;
+        if !self.state().pauses.contains(&PauseReason::Operator) {
+            // What a gate paused, an answer to the gate resumes.
+            return Err(Rejection::WrongStatus { status: RunStatus::Paused, operation: "resume (answer its gate instead)" });
+        }
+        self.resume_after(PauseReason::Operator, by);
+        Ok(())
+    }
+
+    /// Takes one reason away; the run goes on if it was the last.
+    pub(super) fn resume_after(&mut self, reason: PauseReason, by: Name) {
+        if !self.state().pauses.contains(&reason) {
+            return;
+        }
+        self.record(EventKind::RunResumed { reason, by });
+        if self.state().status == RunStatus::Running {
+            for (token, child) in self.children_out() {
+                self.request(Command::ResumeChild { token, child });
+            }
+        }
+    }
+
+    pub(super) fn retry(&mut self, by: Name) -> Result<(), Rejection> {
+        self.must_be("retry", &[RunStatus::Failed, RunStatus::TimedOut, RunStatus::Cancelled])?;
+        self.record(EventKind::RunRetried { by });
+        Ok(())
+    }
+}

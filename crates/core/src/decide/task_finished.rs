@@ -1,0 +1,68 @@
+//! `TaskFinished`: a worker's one word on one attempt.
+
+use crate::error::{ErrorKind, Failure};
+use crate::event::{CancelReason, EventKind, Report, TimeoutType, TokenId};
+use crate::input::{Rejection, TaskOutcome, TaskReport};
+use crate::lifecycle::{RunStatus, TokenStatus};
+use crate::value::Value;
+
+use super::Decision;
+use super::complete::How;
+use super::fail::Failed;
+
+impl Decision<'_> {
+    pub(super) fn task_finished(&mut self, id: TokenId, attempt: u32, report: TaskReport) -> Result<(), Rejection> {
+        let out = self.state().out.get(&(id, attempt)).filter(|out| out.child.is_none());
+        if out.is_none() {
+            return Err(Rejection::NotOut { token: id, attempt });
+        }
+        let TaskReport { outcome, spend, tries } = report;
+        let report = Report { spend, tries };
+        if !self.is_awaited(id, attempt) {
+            self.late(id, attempt, report);
+            return Ok(());
+        }
+        let report = Some(report);
+        match outcome {
+            TaskOutcome::Completed { result } => self.complete(id, result, report, How::Completed),
+            TaskOutcome::Failed { failure, retry, step } => {
+                self.fail(id, Failed { report, retry, step, ..Failed::of(failure) });
+            }
+            TaskOutcome::TimedOut { after_ms } => {
+                let details = Value::map([("timeout_ms", Value::Int(i64::try_from(after_ms).unwrap_or(i64::MAX)))]);
+                let message = format!("the task did not end within {after_ms} ms");
+                let failure = Failure::new(ErrorKind::Timeout, message).with_details(details);
+                let expired = Some((TimeoutType::Task, after_ms));
+                self.fail(id, Failed { report, expired, ..Failed::of(failure) });
+            }
+            TaskOutcome::Cancelled => {
+                let failure = Failure::new(ErrorKind::Cancelled, "the worker gave the task up");
+                self.fail(id, Failed { report, ..Failed::of(failure) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether anybody still wants to hear of this attempt: not of an ended token, a straggler, or a run
+    /// that is on its way out.
+    pub(super) fn is_awaited(&self, id: TokenId, attempt: u32) -> bool {
+        let open = matches!(self.state().status, RunStatus::Running | RunStatus::Paused);
+        open && self.state().tokens.get(&id).is_some_and(|token| {
+            let out = matches!(token.status(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow);
+            out && token.attempt == attempt && token.straggler.is_none()
+        })
+    }
+
+    /// Word that comes too late changes cost only, and ends what had waited for it.
+    pub(super) fn late(&mut self, id: TokenId, attempt: u32, report: Report) {
+        let waiting = self.state().tokens.get(&id).filter(|t| t.is_live() && t.attempt == attempt);
+        match waiting.map(|token| token.straggler.is_some()) {
+            None => self.record(EventKind::LateReport { token: id, attempt, report }),
+            Some(straggler) => {
+                let reason = if straggler { CancelReason::Straggler } else { CancelReason::RunCancelled };
+                self.record(EventKind::TokenCancelled { token: id, reason, report: Some(report) });
+            }
+        }
+        self.finish_cancelling();
+    }
+}

@@ -1,0 +1,493 @@
+//! Workflows, nodes, transitions, and the policies they carry.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ActionDef, Name, ModelProfile, PromptSpec, Spot, TaskDef, Text, Tree, Writes, is_default};
+use crate::value::Value;
+
+/// Everything one workflow needs to run: itself and what it names, by name.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bundle {
+    pub workflow: WorkflowDef,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tasks: BTreeMap<Name, TaskDef>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub actions: BTreeMap<Name, ActionDef>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prompts: BTreeMap<Name, PromptSpec>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub models: BTreeMap<Name, ModelProfile>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    #[default]
+    Graph,
+    Dag,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowDef {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    pub name: Text,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library_id: Option<Name>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<Name>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<SchemaDef>,
+    /// Of `state`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_schema: Option<SchemaDef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<SchemaDef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_mapping: Option<Tree>,
+    /// The first node if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_node: Option<Text>,
+    pub nodes: Vec<NodeDef>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transitions: Vec<TransitionDef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_timeout: WorkflowTimeout,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_error: Vec<Rule>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutations_max: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_max: Option<u32>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<Name, Name>,
+    /// Read and kept; acted on by a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggers: Option<Value>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub context_tables: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Name>,
+    #[serde(skip)]
+    pub spot: Spot,
+}
+
+/// A JSON Schema and where it was written.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct SchemaDef {
+    pub doc: Value,
+    #[serde(skip)]
+    pub spot: Spot,
+}
+
+impl PartialEq for SchemaDef {
+    fn eq(&self, other: &SchemaDef) -> bool {
+        self.doc == other.doc
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkflowTimeout {
+    #[default]
+    HumanGate,
+    CancelAll,
+    Fail,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Concurrency {
+    pub limit: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Text>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hold_while_waiting: bool,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeDef {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Name>,
+    #[serde(rename = "ref")]
+    pub reference: Text,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Name>,
+    /// A key of [`Bundle::tasks`].
+    pub task: Text,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_version: Option<u32>,
+    /// The task was written on the node itself (an action kind or `steps:`), so that an action that the
+    /// coordinator performs reads and writes the run's scope, and no mapping means "what it names".
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inline: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_mapping: Option<Tree>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_mapping: Option<Writes>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// `timeout: adaptive`: resolved by the host when the run starts, never under `timeout_ms`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timeout_adaptive: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_timeout: NodeTimeout,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fan_out: FanOut,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_error: Vec<Rule>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_mutate: Option<MayMutate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// Dag only, as are the three below.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join: Option<Strategy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreach: Option<Foreach>,
+    #[serde(skip)]
+    pub spot: Spot,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeTimeout {
+    #[default]
+    Fail,
+    Retry,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FanOut {
+    #[default]
+    FirstMatch,
+    All,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MayMutate {
+    #[serde(default = "MayMutate::default_max_nodes")]
+    pub max_nodes: u32,
+}
+
+impl MayMutate {
+    pub fn default_max_nodes() -> u32 {
+        10
+    }
+}
+
+/// What a node is expected to take. Money is integer micro-dollars everywhere in the core; files say dollars.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransitionDef {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Name>,
+    /// `from.n` (the n-th of its node, from 0) if absent.
+    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Text>,
+    pub from: Text,
+    pub to: Text,
+    /// Lower is looked at first; declaration order if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on: On,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawn_count: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreach: Option<Foreach>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synchronization: Option<Synchronization>,
+    #[serde(skip)]
+    pub spot: Spot,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum On {
+    #[default]
+    Success,
+    Failure,
+    Any,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Foreach {
+    pub items: Text,
+    #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
+    pub item_name: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+    /// On a dag node only (in a graph the fan-in has these two).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_branch_failure: BranchFailure,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep_failed: bool,
+}
+
+/// Every field is optional so that `synchronization: {}` can mean "as written on the other transition".
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Synchronization {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sibling_group: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<SyncTimeout>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_early_complete: Option<EarlyComplete>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_branch_failure: Option<BranchFailure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Merge>,
+    #[serde(skip)]
+    pub spot: Spot,
+}
+
+impl Synchronization {
+    /// Nothing but (perhaps) the group it joins: the rest is written on another transition.
+    pub fn is_reference(&self) -> bool {
+        let bare = Synchronization { sibling_group: self.sibling_group.clone(), spot: self.spot, ..Default::default() };
+        *self == bare
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    #[default]
+    All,
+    Any,
+    MOfN(u32),
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncTimeout {
+    #[default]
+    Fail,
+    ProceedWithAvailable,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlyComplete {
+    #[default]
+    Cancel,
+    Abandon,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BranchFailure {
+    #[default]
+    Fail,
+    Continue,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Merge {
+    /// An expression over one branch; `_branch.output` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Text>,
+    pub target: Text,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub strategy: MergeStrategy,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep_failed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MergeStrategy {
+    #[default]
+    Append,
+    MergeObject,
+    KeyedByBranch,
+    LastWins,
+}
+
+/// One line of an `on_error` list.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// An expression over `error` and what a node sees; absent: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Text>,
+    #[serde(rename = "do")]
+    pub response: Response,
+    /// Extra tries per token by this rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
+    /// Of `retry`, and of every response that tries again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<Backoff>,
+    #[serde(skip)]
+    pub spot: Spot,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    Retry,
+    SwitchModel,
+    StricterPrompt {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        append: Option<Name>,
+    },
+    Change(Change),
+    LoopWithFeedback {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<Text>,
+    },
+    AddValidator { task: Text },
+    AddReview,
+    DowngradeModel,
+    Pause,
+    Goto(Text),
+    Skip {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Value>,
+    },
+    Escalate,
+    Fail,
+}
+
+/// Overrides for the next attempt. `input` is laid over the task's input, key by key.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Text>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Tree>,
+}
+
+/// How long to wait before another try; the arithmetic is in [`crate::backoff`].
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backoff {
+    #[serde(default)]
+    pub kind: BackoffKind,
+    #[serde(default = "Backoff::default_initial_delay_ms")]
+    pub initial_delay_ms: u64,
+    #[serde(default = "Backoff::default_max_delay_ms")]
+    pub max_delay_ms: u64,
+}
+
+impl Backoff {
+    pub fn default_initial_delay_ms() -> u64 {
+        1_000
+    }
+
+    pub fn default_max_delay_ms() -> u64 {
+        60_000
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Backoff {
+        Backoff {
+            kind: BackoffKind::default(),
+            initial_delay_ms: Backoff::default_initial_delay_ms(),
+            max_delay_ms: Backoff::default_max_delay_ms(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackoffKind {
+    None,
+    Linear,
+    #[default]
+    Exponential,
+}
+
+/// A bound on what a run or a node may spend.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd_micros: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
+    /// Share of the budget, in thousandths, at which to warn.
+    #[serde(default = "Budget::default_warn_at_permille")]
+    pub warn_at_permille: u32,
+    #[serde(default)]
+    pub on_exceeded: OnExceeded,
+}
+
+impl Budget {
+    pub fn default_warn_at_permille() -> u32 {
+        800
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExceeded {
+    #[default]
+    Pause,
+    Downgrade,
+    Fail,
+}

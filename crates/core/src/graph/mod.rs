@@ -1,0 +1,453 @@
+//! The checked workflow, by index. It can only be had through [`Graph::build`], which checks, so whatever
+//! holds a `Graph` need not check again: every index is good, every expression compiled, every ref resolved.
+//!
+//! Both kinds of workflow are in one form. A dag's node is a [`Unit`]: usually one node, and with `foreach`
+//! three (spread, items, gather) joined by the same fan-out and fan-in that a graph uses.
+
+mod actions;
+mod build;
+mod check;
+pub mod codes;
+mod fields;
+mod flow;
+mod joins;
+mod mapping;
+mod mutate;
+mod nodes;
+mod reach;
+mod rules;
+mod scope;
+mod secrets;
+mod shape;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod texts;
+mod times;
+mod types;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use crate::def::{
+    ActionDef, Backoff, BranchFailure, Budget, Bundle, EarlyComplete, Effect, Estimate, FanOut, GateTimeout,
+    Kind, MayMutate, MergeStrategy, ModelProfile, Name, NodeTimeout, On, OnFailure, Retry, StepVerdict, Strategy,
+    SyncTimeout, WorkflowTimeout,
+};
+use crate::expr::{Expr, Read};
+use crate::path::Target;
+use crate::schema::Schema;
+use crate::template::Template;
+use crate::value::Value;
+
+/// Index of a node in its graph. Stable while a run lasts: mutations only append.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct NodeIx(pub u32);
+
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct TransitionIx(pub u32);
+
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct UnitIx(pub u32);
+
+/// What made a group: a node with `fan_out: all`, or a transition with `spawn_count` or `foreach`.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Source {
+    Node(NodeIx),
+    Transition(TransitionIx),
+}
+
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// What this was built from.
+    pub bundle: Arc<Bundle>,
+    /// What a run added to it, in order.
+    pub mutations: Vec<Mutation>,
+    pub name: Name,
+    pub version: u32,
+    pub kind: Kind,
+    pub nodes: Vec<Node>,
+    pub transitions: Vec<Transition>,
+    /// Lookup only; nothing iterates it.
+    pub(crate) node_by_ref: HashMap<Name, NodeIx>,
+    pub(crate) transition_by_ref: HashMap<Name, TransitionIx>,
+    /// Where a run starts; of a dag, its units without needs do.
+    pub initial: NodeIx,
+    /// The fan-in of each group source that has one.
+    pub joins: BTreeMap<Source, Join>,
+    /// Dag only: what the author calls nodes.
+    pub units: Vec<Unit>,
+    /// Every task by name, those included that no node uses: mutations may.
+    pub tasks: BTreeMap<Name, Arc<Task>>,
+    pub models: BTreeMap<Name, ModelProfile>,
+    pub input_schema: Option<Schema>,
+    pub context_schema: Option<Schema>,
+    pub output_schema: Option<Schema>,
+    pub output_mapping: Option<MapTree>,
+    pub on_error: Vec<Rule>,
+    pub timeout_ms: u64,
+    pub on_timeout: WorkflowTimeout,
+    pub budget: Option<Budget>,
+    pub max_parallel: Option<u32>,
+    pub mutations_max: u32,
+    pub nodes_max: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// As written; the inner nodes of a dag's `foreach` are `ref[]` (items) and `ref[=]` (gather).
+    pub reference: Name,
+    pub perform: Perform,
+    pub input: NodeInput,
+    /// None: the default (`state.<ref> = result`, in a branch `_branch.output = result`).
+    pub output: Option<Vec<WriteTo>>,
+    /// No output mapping, and none wanted: `update_context`, `assert`, `sleep`, and inner nodes of a dag.
+    pub writes_nothing: bool,
+    /// Outgoing transitions, lowest priority first, ties as written.
+    pub out: Vec<TransitionIx>,
+    pub fan_out: FanOut,
+    /// Written responses; `on_timeout: retry` is in it as the rule that it is short for.
+    pub on_error: Vec<Rule>,
+    /// Node's, else the task's.
+    pub timeout_ms: Option<u64>,
+    pub timeout_adaptive: bool,
+    pub on_timeout: NodeTimeout,
+    pub budget: Option<Budget>,
+    pub may_mutate: Option<MayMutate>,
+    pub estimate: Option<Estimate>,
+    /// The dag unit it belongs to.
+    pub unit: Option<UnitIx>,
+    /// A validator or review that a mutation put behind this node: completed tokens go there first.
+    pub behind: Option<NodeIx>,
+    /// This is that validator or review: it routes as the node it stands behind.
+    pub stands_for: Option<NodeIx>,
+}
+
+/// Who does the work of a node, and what it is.
+#[derive(Clone, Debug)]
+pub enum Perform {
+    /// A worker, by [`crate::task::TaskMachine`].
+    Worker(Arc<Task>),
+    /// The coordinator: the task is one coordinated action. Inline `update_context` and `assert` work on
+    /// the run's scope, all else on the task's.
+    Coordinator { task: Arc<Task>, inline: bool },
+    /// Nothing: the result is what the token carries (the gather of a dag's `foreach`, or nothing at all).
+    Pass,
+    /// A review gate that a mutation put behind a node.
+    Review,
+}
+
+/// Where a task's input comes from.
+#[derive(Clone, Debug)]
+pub enum NodeInput {
+    /// `input_mapping`.
+    Mapped(MapTree),
+    /// What the node's own texts name, under their roots; what is absent is left out.
+    Named(Vec<Read>),
+    /// An inline multi-step task: what its steps name under `input`, without the root, and under
+    /// `_branch`, `needs`, `run` and the item's name, with it.
+    NamedInput(Vec<Read>),
+    /// A referenced task: the run's input.
+    RunInput,
+    /// A referenced task in a dag: `{ref: result}` of its needs.
+    Needs,
+    /// `workflow_call` without a mapping.
+    Empty,
+}
+
+/// A mapping, compiled.
+#[derive(Clone, Debug)]
+pub enum MapTree {
+    Expr(Expr),
+    Literal(Value),
+    Map(Vec<(Name, MapTree)>),
+    List(Vec<MapTree>),
+}
+
+#[derive(Clone, Debug)]
+pub struct WriteTo {
+    pub target: Target,
+    pub value: MapTree,
+}
+
+#[derive(Clone, Debug)]
+pub struct Transition {
+    pub reference: Name,
+    pub from: NodeIx,
+    pub to: NodeIx,
+    pub priority: i64,
+    pub on: On,
+    pub condition: Option<Expr>,
+    pub spread: Option<Spread>,
+    pub max_iterations: Option<u32>,
+    /// Arrives at the fan-in of a group: the innermost, or the one named.
+    pub sync: Option<Sync>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Sync {
+    pub group: Option<Source>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Spread {
+    Count(u32),
+    Each { items: Expr, item_name: Option<Name>, max_parallel: Option<u32> },
+}
+
+/// The fan-in of a group.
+#[derive(Clone, Debug)]
+pub struct Join {
+    pub target: NodeIx,
+    pub strategy: Strategy,
+    pub timeout: JoinTimeout,
+    pub on_timeout: SyncTimeout,
+    pub on_early_complete: EarlyComplete,
+    pub on_branch_failure: BranchFailure,
+    pub merge: Option<Merge>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum JoinTimeout {
+    Fixed(u64),
+    /// Nothing written: min(longest action timeout × branches × 1.5, 30 min).
+    Computed { longest_action_ms: Option<u64> },
+    /// Nothing written, and something in the branch can wait for a human, an event or a child.
+    Never,
+}
+
+#[derive(Clone, Debug)]
+pub struct Merge {
+    /// None: `_branch.output`.
+    pub source: Option<Expr>,
+    pub into: MergeInto,
+    pub keep_failed: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum MergeInto {
+    /// Written one level out.
+    Context { target: Target, strategy: MergeStrategy },
+    /// A dag's `foreach`: one slot per item (null where a branch did not arrive), carried by the continuation.
+    Carried,
+}
+
+/// What a dag's author calls a node.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    pub reference: Name,
+    /// Where its token is made: the node itself, or the spread of its `foreach`.
+    pub head: NodeIx,
+    /// Whose completion completes the unit: the node itself, or the gather of its `foreach`.
+    pub tail: NodeIx,
+    pub needs: Vec<UnitIx>,
+    pub dependents: Vec<UnitIx>,
+    pub join: Strategy,
+    pub when: Option<Expr>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Rule {
+    pub when: Option<Expr>,
+    pub response: Response,
+    pub max: u32,
+    pub backoff: Backoff,
+}
+
+#[derive(Clone, Debug)]
+pub enum Response {
+    Retry,
+    SwitchModel,
+    StricterPrompt { append: Option<Name> },
+    Change { model: Option<Name>, system: Option<Name>, tools: Option<Vec<Name>>, input: Option<MapTree> },
+    LoopWithFeedback { to: Option<NodeIx> },
+    AddValidator { task: Arc<Task> },
+    AddReview,
+    DowngradeModel,
+    Pause,
+    Goto(NodeIx),
+    Skip { output: Value },
+    Escalate,
+    Fail,
+}
+
+/// A task, compiled. The worker and the coordinator run it by [`crate::task::TaskMachine`].
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub name: Name,
+    pub version: Option<u32>,
+    pub input_schema: Option<Schema>,
+    pub output_schema: Option<Schema>,
+    pub retry: Option<Retry>,
+    pub timeout_ms: Option<u64>,
+    pub steps: Vec<Step>,
+    /// The strongest of its steps.
+    pub effect: Effect,
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub reference: Name,
+    pub action: Arc<Action>,
+    pub input: StepInput,
+    /// None: `state.<ref> = result`, or nothing for `update_context` and `assert`.
+    pub output: Option<Vec<WriteTo>>,
+    pub on_failure: OnFailure,
+    pub condition: Option<StepCondition>,
+}
+
+#[derive(Clone, Debug)]
+pub struct StepCondition {
+    pub test: Expr,
+    pub then: StepVerdict,
+    pub otherwise: StepVerdict,
+}
+
+#[derive(Clone, Debug)]
+pub enum StepInput {
+    /// The only step of an inline node: the task's input is the action's. `mapped` tells whether the node
+    /// had an `input_mapping`, so that `input` in its texts is the mapped object itself.
+    Whole { mapped: bool },
+    Mapped(MapTree),
+    /// What the action's texts name in the task's scope, under their roots; what is absent is left out.
+    Named(Vec<Read>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Action {
+    pub name: Name,
+    pub def: Arc<ActionDef>,
+    pub requires: Option<Schema>,
+    pub produces: Option<Schema>,
+    /// What the coordinator needs of it, compiled; None for a worker's action.
+    pub coordinated: Option<Coordinated>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Coordinated {
+    UpdateContext { set: Vec<WriteTo> },
+    Assert(Assertion),
+    HumanGate(GateSpec),
+    WorkflowCall(CallSpec),
+    WaitEvent(WaitSpec),
+    Sleep(SleepSpec),
+}
+
+#[derive(Clone, Debug)]
+pub struct Assertion {
+    pub test: AssertionTest,
+    pub message: Option<Template>,
+}
+
+#[derive(Clone, Debug)]
+pub enum AssertionTest {
+    That(Expr),
+    Fits { value: Expr, schema: Schema },
+    Scores { score: Expr, at_least: MapTree },
+}
+
+#[derive(Clone, Debug)]
+pub struct GateSpec {
+    pub title: Template,
+    pub body: Option<Template>,
+    pub form: Option<Schema>,
+    pub assignees: Vec<Template>,
+    pub quorum: Option<u32>,
+    pub timeout_ms: Option<u64>,
+    pub on_timeout: GateTimeout,
+    pub default: Value,
+    pub escalate: Vec<Template>,
+    pub remind_every_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct CallSpec {
+    pub workflow: CalleeSpec,
+    pub catch: bool,
+    pub inherit_timeout: bool,
+    pub inherit_artifacts: bool,
+    pub timeout_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub enum CalleeSpec {
+    /// A template, usually a plain name.
+    Named(Template),
+    FromContext(Expr),
+}
+
+#[derive(Clone, Debug)]
+pub struct WaitSpec {
+    pub event: Template,
+    pub key: Option<Expr>,
+    pub timeout_ms: Option<u64>,
+    /// What the wait gives when its time is over; None: it fails.
+    pub default: Option<Value>,
+}
+
+#[derive(Clone, Debug)]
+pub enum SleepSpec {
+    For(Template),
+    Until(Expr),
+}
+
+/// What a run added to its graph. Stored in `run_mutated`; its meaning is frozen.
+#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Mutation {
+    /// `may_mutate`: nodes over known tasks, and transitions among them, from the node that asked, and to
+    /// any node. In a dag a transition adds a need to a unit that has not started. Those from the node that
+    /// asked are looked at before the ones it had.
+    Nodes { by: Name, nodes: Vec<crate::def::NodeDef>, transitions: Vec<crate::def::TransitionDef> },
+    /// `add_validator`: a node over this task behind `node`.
+    Validator { node: Name, added: Name, task: Name },
+    /// `add_review`: a gate behind `node`.
+    Review { node: Name, added: Name },
+}
+
+impl Graph {
+    pub fn node(&self, ix: NodeIx) -> &Node {
+        &self.nodes[ix.0 as usize]
+    }
+
+    pub fn transition(&self, ix: TransitionIx) -> &Transition {
+        &self.transitions[ix.0 as usize]
+    }
+
+    pub fn unit(&self, ix: UnitIx) -> &Unit {
+        &self.units[ix.0 as usize]
+    }
+
+    pub fn find_node(&self, reference: &str) -> Option<NodeIx> {
+        self.node_by_ref.get(reference).copied()
+    }
+
+    pub fn find_transition(&self, reference: &str) -> Option<TransitionIx> {
+        self.transition_by_ref.get(reference).copied()
+    }
+
+    /// The profile reached by following `cheaper` so many times, or as far as it goes.
+    pub fn cheaper(&self, model: &Name, times: usize) -> Name {
+        let mut name = model;
+        for _ in 0..times {
+            match self.models.get(name).and_then(|profile| profile.cheaper.as_ref()) {
+                Some(cheaper) => name = &cheaper.text,
+                None => break,
+            }
+        }
+        name.clone()
+    }
+
+    pub fn is_dag(&self) -> bool {
+        self.kind == Kind::Dag
+    }
+}
+
+impl Node {
+    pub fn task(&self) -> Option<&Arc<Task>> {
+        match &self.perform {
+            Perform::Worker(task) | Perform::Coordinator { task, .. } => Some(task),
+            Perform::Pass | Perform::Review => None,
+        }
+    }
+}

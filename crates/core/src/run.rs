@@ -1,0 +1,204 @@
+//! A run: give it one input, make the events durable, perform the commands, give it the next.
+//!
+//! `Run` is a value. [`Run::handle`] decides and records, [`Run::replay`] only applies. Everything that
+//! changes it is in `run/apply`, the child of this module; the rules in [`crate::decide`] see a shared
+//! reference and can change nothing, by the compiler's word.
+
+mod apply;
+mod fork;
+mod owed;
+mod why;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use fork::Fork;
+pub(crate) use fork::{lost_in_fork, restarted};
+pub use why::{Waiting, WaitsFor};
+
+use crate::command::Command;
+use crate::cost::Spend;
+use crate::error::Failure;
+use crate::event::{Event, EventKind, GateId, GroupId, TokenId};
+use crate::graph::Graph;
+use crate::input::{Input, Rejection};
+pub use crate::lifecycle::RunStatus;
+use crate::lifecycle::TokenStatus;
+use crate::state::{Closing, Gate, Metrics, State, Token};
+use crate::time::Time;
+use crate::value::Value;
+
+/// One run of one workflow.
+///
+/// Drive it so: tell it one input with [`handle`](Run::handle); store the events of the [`Step`] that comes
+/// back; perform its commands; sleep until [`next_deadline`](Run::next_deadline) at most; tell it the next.
+/// After a crash: [`replay`](Run::replay) the stored events and perform what is [`owed`](Run::owed).
+#[derive(Clone, Debug)]
+pub struct Run {
+    graph: Arc<Graph>,
+    state: State,
+    /// Moves and groups touched since they were last taken; empty between inputs.
+    moves: Vec<Move>,
+    touched: Vec<GroupId>,
+}
+
+/// What came of one input.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// To be made durable, first.
+    pub events: Vec<Event>,
+    /// To be performed, after that.
+    pub commands: Vec<Command>,
+    /// How tokens moved, for whoever wants to watch; follows from the events.
+    pub moves: Vec<Move>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Move {
+    pub token: TokenId,
+    pub from: TokenStatus,
+    pub to: TokenStatus,
+}
+
+/// A stored log that this run cannot have written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayError {
+    /// The event that does not fit.
+    pub seq: u64,
+    pub message: String,
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "event {}: {}", self.seq, self.message)
+    }
+}
+
+impl std::error::Error for ReplayError {}
+
+impl Run {
+    /// A run that has been told nothing yet.
+    pub fn new(graph: Arc<Graph>) -> Run {
+        Run { graph, state: State::default(), moves: Vec::new(), touched: Vec::new() }
+    }
+
+    /// The only way in. On a rejection nothing has changed.
+    pub fn handle(&mut self, input: Input, now: Time) -> Result<Step, Rejection> {
+        // Time never goes back within a run, whatever the host's clock does.
+        let now = now.max(self.state.now);
+        crate::decide::handle(self, input, now)
+    }
+
+    /// The run that wrote these events. Applies them; no rule is asked.
+    pub fn replay<'e>(
+        graph: Arc<Graph>,
+        events: impl IntoIterator<Item = &'e Event>,
+    ) -> Result<Run, ReplayError> {
+        let mut run = Run::new(graph);
+        run.replay_more(events)?;
+        Ok(run)
+    }
+
+    /// Goes on from a snapshot: the graph the run started with, and its state.
+    pub fn restore(graph: Arc<Graph>, state: State) -> Result<Run, ReplayError> {
+        let mut run = Run::new(graph);
+        for mutation in &state.mutations {
+            let seq = state.seq;
+            let extended = run.graph.extended(mutation).map_err(|_| ReplayError {
+                seq,
+                message: "the snapshot's changes to the graph do not fit this definition".to_owned(),
+            })?;
+            run.graph = Arc::new(extended);
+        }
+        run.state = state;
+        Ok(run)
+    }
+
+    pub fn replay_more<'e>(&mut self, events: impl IntoIterator<Item = &'e Event>) -> Result<(), ReplayError> {
+        for event in events {
+            if event.seq != self.state.seq + 1 {
+                let message = format!("expected event {}; the log has a gap or a repeat", self.state.seq + 1);
+                return Err(ReplayError { seq: event.seq, message });
+            }
+            apply::check(self, event).map_err(|message| ReplayError { seq: event.seq, message })?;
+            apply::apply(self, event);
+            self.moves.clear();
+            self.touched.clear();
+        }
+        Ok(())
+    }
+
+    /// Records one event: numbers it, applies it, gives it back to be stored.
+    pub(crate) fn record(&mut self, at: Time, kind: EventKind) -> Event {
+        let event = Event { seq: self.state.seq + 1, at, kind };
+        apply::apply(self, &event);
+        event
+    }
+
+    pub(crate) fn take_moves(&mut self) -> Vec<Move> {
+        std::mem::take(&mut self.moves)
+    }
+
+    /// A group whose fan-in may have become ready or hopeless.
+    pub(crate) fn take_touched(&mut self) -> Option<GroupId> {
+        self.touched.pop()
+    }
+
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub fn status(&self) -> RunStatus {
+        self.state.status
+    }
+
+    /// Nothing is out, and every live token waits for a human or an event.
+    pub fn is_waiting(&self) -> bool {
+        let people = &self.state.population;
+        let sleeping = self.state.tokens.values().any(|t| t.status() == TokenStatus::Sleeping);
+        let waits = !sleeping && people.idle > 0 && people.idle + people.at_fan_ins == people.live;
+        let held = self.state.status == RunStatus::Paused && !self.state.gates.is_empty();
+        self.state.out.is_empty() && ((self.state.status == RunStatus::Running && waits) || held)
+    }
+
+    pub fn output(&self) -> Option<&Value> {
+        match &self.state.closing {
+            Some(Closing::Output(output)) => Some(output),
+            _ => None,
+        }
+    }
+
+    pub fn failure(&self) -> Option<&Failure> {
+        match &self.state.closing {
+            Some(Closing::Failure(failure)) => Some(failure),
+            _ => None,
+        }
+    }
+
+    /// When to be woken, if nothing else comes before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.state.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Live tokens, and ended ones that `retry` would reopen.
+    pub fn tokens(&self) -> impl Iterator<Item = &Token> {
+        self.state.tokens.values()
+    }
+
+    /// Open gates.
+    pub fn gates(&self) -> impl Iterator<Item = (GateId, &Gate)> {
+        self.state.gates.iter().map(|(id, gate)| (*id, gate))
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.state.metrics
+    }
+
+    pub fn spend(&self) -> &Spend {
+        &self.state.spend
+    }
+}

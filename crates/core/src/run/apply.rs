@@ -1,0 +1,105 @@
+//! The only code that changes a run. Each event has one meaning, for ever; nothing here decides.
+//!
+//! An assertion that fails here is a mistake in the rules, or a log that was tampered with: a host
+//! quarantines that run and goes on with the others.
+
+mod clock;
+mod context;
+mod graph;
+mod group;
+mod run_level;
+mod token;
+mod wait;
+
+use super::Run;
+use crate::event::{BranchRef, Event, EventKind};
+
+/// Whether the event can be applied at all: what it names is there. For logs from outside.
+pub(super) fn check(run: &Run, event: &Event) -> Result<(), String> {
+    if run.state.start.is_none() {
+        return match &event.kind {
+            EventKind::RunStarted { .. } | EventKind::RunQueued { .. } => Ok(()),
+            other => Err(format!("a log begins with run_started or run_queued, not {}", other.name())),
+        };
+    }
+    match &event.kind {
+        EventKind::TokenCreated { node, .. } | EventKind::FanOut { node, .. } if run.graph.find_node(node).is_none() => {
+            Err(format!("the workflow has no node {node}: this log belongs to another definition"))
+        }
+        EventKind::RunMutated { what: crate::event::RunChange::Graph(mutation), .. } => {
+            run.graph.extended(mutation).map(|_| ()).map_err(|_| "a recorded change does not fit the graph".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One event, one change. A flat table: the work is in the modules by subject.
+pub(super) fn apply(run: &mut Run, event: &Event) {
+    assert_eq!(event.seq, run.state.seq + 1, "events are applied in order, without gaps");
+    run.state.seq = event.seq;
+    run.state.now = run.state.now.max(event.at);
+    match &event.kind {
+        EventKind::RunQueued { start, .. } => run.queued(start),
+        EventKind::RunStarted { start, .. } => run.started(start),
+        EventKind::RunReleased => run.released(),
+        EventKind::TokenCreated { .. } => run.token_created(&event.kind),
+        EventKind::TaskDispatched { token, attempt, generation, input, reserved } => {
+            run.task_dispatched(*token, *attempt, *generation, input, *reserved);
+        }
+        EventKind::TaskRetrying { .. } => run.task_retrying(&event.kind),
+        EventKind::TaskCompleted { token, result, patches, then, unmapped, report } => {
+            run.work_done(*token, token::Done { result, patches, then: *then, unmapped: *unmapped, skipped: false }, report);
+        }
+        EventKind::TokenSkipped { token, output, patches, then, unmapped, report, .. } => {
+            let done = token::Done { result: output, patches, then: *then, unmapped: *unmapped, skipped: true };
+            run.work_done(*token, done, report);
+        }
+        EventKind::TaskFailed { token, failure, timed_out, handled, report } => {
+            run.task_failed(*token, failure, *timed_out, *handled, report);
+        }
+        EventKind::TokenCancelled { token, reason, report } => run.token_cancelled(*token, *reason, report),
+        EventKind::TokenAbandoned { token, late } => run.token_abandoned(*token, *late),
+        EventKind::TokenTimedOut { token, ends, .. } => run.token_timed_out(*token, *ends),
+        EventKind::TimeoutWarning { of, .. } => run.warned(*of),
+        EventKind::LateReport { token, attempt, report } => run.reported(*token, *attempt, report),
+        EventKind::ContextUpdated { token, patches } => run.context_updated(*token, patches),
+        EventKind::SleepStarted { token, until } => run.sleep_started(*token, *until),
+        EventKind::EventAwaited { token, event, key, deadline } => run.event_awaited(*token, event, key, *deadline),
+        EventKind::EventReceived { event: name, key, payload, token } => {
+            run.event_received(event.seq, name, key, payload, *token);
+        }
+        EventKind::EventTaken { received, .. } => run.event_taken(*received),
+        EventKind::FanOut { .. } => run.fanned_out(&event.kind),
+        EventKind::BranchArrived { token, group, branch, within } => {
+            run.branch_arrived(*token, BranchRef { group: *group, branch: *branch }, *within);
+        }
+        EventKind::FanIn { group, patches, .. } => run.fanned_in(*group, patches),
+        EventKind::FanInFailed { group, failure, handled } => run.fan_in_failed(*group, failure, *handled),
+        EventKind::GroupClosed { group, kept } => run.group_closed(*group, *kept),
+        EventKind::GateOpened { gate, token, record, report } => run.gate_opened(*gate, *token, record, report),
+        EventKind::GateAnswered { gate, by, answer, closes } => run.gate_answered(*gate, by, answer, *closes),
+        EventKind::GateClosed { gate, by } => run.gate_closed(*gate, by),
+        EventKind::GateReminded { gate } => run.gate_reminded(*gate),
+        EventKind::GateReassigned { gate, assignees } => run.gate_reassigned(*gate, assignees),
+        EventKind::TokenReleased { token, generation, overrides, resumed } => {
+            run.token_released(*token, *generation, overrides, *resumed);
+        }
+        EventKind::ChildStarted { .. } => run.child_started(&event.kind),
+        EventKind::ChildCompleted { token, attempt, spend, .. } => run.child_completed(*token, *attempt, spend),
+        EventKind::RunMutated { what, .. } => run.mutated(what),
+        EventKind::BudgetWarning { node, .. } => run.budget_warned(node.as_ref()),
+        EventKind::BudgetExceeded { .. } => {}
+        EventKind::BudgetRaised { usd_micros } => run.budget_raised(*usd_micros),
+        EventKind::WorkflowExtended { by_ms } => run.extended(*by_ms),
+        EventKind::RunPaused { reason, .. } => run.paused(*reason),
+        EventKind::RunResumed { reason, .. } => run.resumed(*reason),
+        EventKind::RunCancelling { deadline, .. } => run.cancelling(*deadline),
+        EventKind::RunCompleted { output } => run.completed(output),
+        EventKind::RunFailed { failure } => run.failed(failure),
+        EventKind::RunCancelled { reason } => run.cancelled(reason),
+        EventKind::RunTimedOut { failure } => run.timed_out(failure),
+        EventKind::RunRetried { .. } => run.retried(),
+        EventKind::RunForked { run: id, token, input, .. } => run.forked(id, *token, input),
+    }
+    run.tick();
+}

@@ -1,0 +1,201 @@
+//! The run as a whole: started, paused for a budget, ended, reopened.
+
+use std::collections::BTreeSet;
+
+use crate::def::Name;
+use crate::error::Failure;
+use crate::event::TokenId;
+use crate::input::StartRun;
+use crate::lifecycle::{RunStatus, TokenStatus};
+use crate::run::Run;
+use crate::state::{Closing, GateClosing, Place, Timer, UnitState};
+use crate::value::Value;
+
+impl Run {
+    pub(super) fn queued(&mut self, start: &StartRun) {
+        self.state.start = Some(Box::new(start.clone()));
+        self.state.status = RunStatus::Queued;
+        self.set_up();
+    }
+
+    pub(super) fn started(&mut self, start: &StartRun) {
+        self.state.start = Some(Box::new(start.clone()));
+        self.set_up();
+        self.released();
+    }
+
+    fn set_up(&mut self) {
+        self.state.state = Value::empty_map();
+        self.state.output = Value::Null;
+        self.state.units = vec![UnitState::default(); self.graph.units.len()];
+        for node in self.graph.nodes.iter().filter(|n| n.budget.is_some()) {
+            self.state.node_spend.insert(node.reference.clone(), Default::default());
+        }
+        self.rank_nodes();
+    }
+
+    pub(super) fn released(&mut self) {
+        self.state.status = RunStatus::Running;
+        self.state.started_at = self.state.now;
+        let own = self.state.start.as_ref().and_then(|s| s.timeout_ms);
+        self.state.clock.limit_ms = own.unwrap_or(self.graph.timeout_ms);
+        if let Some(wall) = self.graph.budget.and_then(|b| b.wall_ms) {
+            self.state.timers.insert((self.state.now.plus(wall), Timer::Wall));
+        }
+    }
+
+    /// The ready order: worked out once, and again when the graph grows.
+    pub(super) fn rank_nodes(&mut self) {
+        let estimates = self.state.start.as_ref().map(|s| &s.estimates);
+        let ranks = crate::schedule::ranks(&self.graph, estimates);
+        self.state.ready = std::mem::take(&mut self.state.ready)
+            .into_iter()
+            .map(|(_, id)| (ranks.get(self.state.tokens[&id].node as usize).copied().unwrap_or(0), id))
+            .collect();
+        self.state.ranks = ranks;
+    }
+
+    pub(super) fn budget_warned(&mut self, node: Option<&Name>) {
+        match node {
+            None => self.state.budget_warned = true,
+            Some(node) => self.state.node_spend.entry(node.clone()).or_default().warned = true,
+        }
+    }
+
+    pub(super) fn budget_raised(&mut self, usd_micros: u64) {
+        self.state.budget_raised_usd_micros = self.state.budget_raised_usd_micros.saturating_add(usd_micros);
+        self.state.budget_raises += 1;
+        self.state.budget_warned = false;
+        self.state.timers.retain(|(_, timer)| *timer != Timer::Wall);
+        if let Some(wall) = self.graph.budget.and_then(|b| b.wall_ms) {
+            self.state.timers.insert((self.state.now.plus(wall), Timer::Wall));
+        }
+    }
+
+    /// Ends every token that is not out; those that are have the grace.
+    pub(super) fn cancelling(&mut self, deadline: crate::time::Time) {
+        self.state.status = RunStatus::Cancelling;
+        let out: BTreeSet<TokenId> = self.state.out.keys().map(|(id, _)| *id).collect();
+        self.end_live(TokenStatus::Cancelled, |id| !out.contains(&id));
+        self.close_everything();
+        self.state.timers.insert((deadline, Timer::CancelGrace));
+    }
+
+    pub(super) fn completed(&mut self, output: &Value) {
+        self.close_everything();
+        self.state.status = RunStatus::Completed;
+        self.state.closing = Some(Closing::Output(output.clone()));
+    }
+
+    pub(super) fn failed(&mut self, failure: &Failure) {
+        self.end_live(TokenStatus::Cancelled, |_| true);
+        self.close_everything();
+        self.state.status = RunStatus::Failed;
+        self.state.closing = Some(Closing::Failure(failure.clone()));
+    }
+
+    pub(super) fn cancelled(&mut self, reason: &str) {
+        self.end_live(TokenStatus::Cancelled, |_| true);
+        self.close_everything();
+        self.state.status = RunStatus::Cancelled;
+        self.state.closing = Some(Closing::Cancelled(reason.to_owned()));
+    }
+
+    pub(super) fn timed_out(&mut self, failure: &Failure) {
+        self.end_live(TokenStatus::TimedOut, |_| true);
+        self.close_everything();
+        self.state.status = RunStatus::TimedOut;
+        self.state.closing = Some(Closing::Failure(failure.clone()));
+    }
+
+    /// Ends tokens with the run. Branches stay as they are, so that `retry` finds everything in place.
+    fn end_live(&mut self, status: TokenStatus, which: impl Fn(TokenId) -> bool) {
+        let live: Vec<TokenId> = self.state.tokens.values().filter(|t| t.is_live()).map(|t| t.id).collect();
+        for id in live.into_iter().filter(|id| which(*id)) {
+            let straggler = self.state.tokens[&id].straggler.is_some();
+            let status = if straggler { TokenStatus::Cancelled } else { status };
+            self.end(id, status, !straggler, None);
+        }
+    }
+
+    fn close_everything(&mut self) {
+        let at = self.state.now;
+        for (id, _) in std::mem::take(&mut self.state.gates) {
+            self.state.gates_closed.insert(id, GateClosing { by: "the end of the run".into(), at });
+        }
+        self.state.timers.clear();
+        self.state.pauses.clear();
+        // The clock's own timers went with the rest.
+        if let Some(since) = self.state.clock.since.take() {
+            self.state.clock.used_ms += at.since(since);
+        }
+    }
+
+    /// Everything that is still in memory and ended, ended because of what `retry` is to mend.
+    pub(super) fn retried(&mut self) {
+        self.state.status = RunStatus::Running;
+        self.state.closing = None;
+        self.state.clock.used_ms = 0;
+        self.state.clock.warned = false;
+        let ended: Vec<TokenId> = self.state.tokens.values().filter(|t| !t.is_live()).map(|t| t.id).collect();
+        for id in ended {
+            self.reopen(id);
+        }
+        let (now, groups) = (self.state.now, self.state.groups.keys().copied().collect::<Vec<_>>());
+        for id in groups {
+            let group = self.state.groups.get_mut(&id).expect("its id was just listed");
+            if group.first_arrival.is_some() {
+                group.first_arrival = Some(now);
+                group.warned = false;
+                self.start_fan_in_clock(id);
+            }
+            self.touched.push(id);
+        }
+    }
+
+    fn reopen(&mut self, id: TokenId) {
+        let token = self.state.tokens.get_mut(&id).expect("its id was just listed");
+        token.answered.clear();
+        let branch = token.branch;
+        let Place::Ended { at, .. } = token.place else { return };
+        match at.filter(|group| self.state.groups.contains_key(group)) {
+            Some(group) => {
+                self.place(id, Place::WaitingForSiblings { group });
+                self.reopen_group(group);
+            }
+            None => {
+                self.place(id, Place::Pending);
+                self.reopen_branch(branch);
+                if let Some(at) = branch
+                    && !self.branch_mut(at).tokens.contains(&id)
+                {
+                    self.branch_mut(at).tokens.push(id);
+                }
+            }
+        }
+    }
+
+    /// A fan-in that failed waits again for the branches that `retry` reopens.
+    fn reopen_group(&mut self, id: crate::event::GroupId) {
+        let group = self.state.groups.get_mut(&id).expect("the caller has looked");
+        let reopen = std::mem::take(&mut group.closed);
+        if let Some(outer) = group.outer {
+            if reopen && !self.branch_mut(outer).groups.contains(&id) {
+                self.branch_mut(outer).groups.push(id);
+            }
+            self.reopen_branch(Some(outer));
+        }
+    }
+
+    /// A copy of another run's events goes on as a run of its own.
+    pub(super) fn forked(&mut self, id: &Name, token: TokenId, input: &Value) {
+        if let Some(start) = &mut self.state.start {
+            start.id = id.clone();
+            start.parent = None;
+        }
+        if let (Some(token), false) = (self.state.tokens.get_mut(&token), input.is_null()) {
+            token.overrides.input = input.clone();
+            token.generation += 1;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What tokens and runs wait for: gates, events, sleeps, children.
+
+use crate::cost::Spend;
+use crate::def::Name;
+use crate::event::{EventKind, GateId, GateKind, GateRecord, Report, TokenId};
+use crate::run::Run;
+use crate::state::{Gate, GateClosing, KeptEvent, Out, Place, Timer};
+use crate::time::Time;
+use crate::value::Value;
+
+impl Run {
+    pub(super) fn gate_opened(&mut self, id: GateId, token: Option<TokenId>, record: &GateRecord, report: &Option<Report>) {
+        self.state.gates_opened = self.state.gates_opened.max(id.0);
+        if let Some(token) = token {
+            self.maybe_reported(token, report);
+            let place = match (&record.failure, record.kind) {
+                (Some(failure), GateKind::Review | GateKind::Outcome) => {
+                    Some(Place::Escalated { gate: id, failure: failure.clone() })
+                }
+                (_, GateKind::Node) => Some(Place::WaitingForHuman { gate: id }),
+                // A budget gate asks about the run; the token that hit the bound stays where it is.
+                _ => None,
+            };
+            if let Some(place) = place {
+                self.place(token, place);
+            }
+        }
+        let gate = Gate {
+            record: record.clone(),
+            token,
+            opened_at: self.state.now,
+            assignees: record.assignees.clone(),
+            answers: Vec::new(),
+            deadline: None,
+            escalated: false,
+        };
+        self.state.gates.insert(id, gate);
+        self.start_gate_clock(id);
+        if let Some(every) = record.remind_every_ms {
+            self.state.timers.insert((self.state.now.plus(every), Timer::Reminder(id)));
+        }
+    }
+
+    fn start_gate_clock(&mut self, id: GateId) {
+        let now = self.state.now;
+        let gate = self.state.gates.get_mut(&id).expect("only an open gate has a clock");
+        if let Some(timeout) = gate.record.timeout_ms {
+            let deadline = now.plus(timeout);
+            gate.deadline = Some(deadline);
+            self.state.timers.insert((deadline, Timer::Gate(id)));
+            self.state.timers.insert((now.plus(timeout.saturating_mul(4) / 5), Timer::GateWarning(id)));
+        }
+    }
+
+    fn stop_gate_clock(&mut self, id: GateId) {
+        let of_gate = |timer: &Timer| matches!(timer, Timer::Gate(g) | Timer::GateWarning(g) if *g == id);
+        self.state.timers.retain(|(_, timer)| !of_gate(timer));
+    }
+
+    pub(super) fn gate_answered(&mut self, id: GateId, by: &Name, answer: &Value, closes: bool) {
+        let gate = self.state.gates.get_mut(&id).expect("only an open gate is answered");
+        gate.answers.push((by.clone(), answer.clone()));
+        if closes {
+            self.gate_closed(id, by);
+        }
+    }
+
+    pub(super) fn gate_closed(&mut self, id: GateId, by: &Name) {
+        self.stop_gate_clock(id);
+        self.state.timers.retain(|(_, timer)| *timer != Timer::Reminder(id));
+        self.state.gates.remove(&id);
+        self.state.gates_closed.insert(id, GateClosing { by: by.clone(), at: self.state.now });
+    }
+
+    pub(super) fn gate_reminded(&mut self, id: GateId) {
+        self.state.timers.retain(|(_, timer)| *timer != Timer::Reminder(id));
+        if let Some(every) = self.state.gates[&id].record.remind_every_ms {
+            self.state.timers.insert((self.state.now.plus(every), Timer::Reminder(id)));
+        }
+    }
+
+    pub(super) fn gate_reassigned(&mut self, id: GateId, assignees: &[Name]) {
+        self.stop_gate_clock(id);
+        let gate = self.state.gates.get_mut(&id).expect("only an open gate is passed on");
+        gate.assignees = assignees.to_vec();
+        gate.escalated = true;
+        self.start_gate_clock(id);
+    }
+
+    pub(super) fn sleep_started(&mut self, token: TokenId, until: Time) {
+        self.place(token, Place::Sleeping { until });
+    }
+
+    pub(super) fn event_awaited(&mut self, token: TokenId, event: &Name, key: &Value, deadline: Option<Time>) {
+        self.place(token, Place::WaitingForEvent { event: event.clone(), key: key.clone(), deadline });
+    }
+
+    pub(super) fn event_received(&mut self, seq: u64, event: &Name, key: &Value, payload: &Value, token: Option<TokenId>) {
+        if token.is_none() {
+            let kept = KeptEvent { seq, event: event.clone(), key: key.clone(), payload: payload.clone() };
+            self.state.events_kept.push_back(kept);
+        }
+    }
+
+    pub(super) fn event_taken(&mut self, received: u64) {
+        self.state.events_kept.retain(|kept| kept.seq != received);
+    }
+
+    pub(super) fn child_started(&mut self, kind: &EventKind) {
+        let EventKind::ChildStarted { token, attempt, child, allowance, deadline, .. } = kind else {
+            unreachable!("called with a child_started only");
+        };
+        self.place(*token, Place::WaitingForSubworkflow { child: child.clone(), deadline: *deadline });
+        let waiting = self.state.tokens.get_mut(token).expect("it was just placed");
+        waiting.attempt = *attempt;
+        let (node, reserved) = (waiting.node, allowance.unwrap_or_default());
+        let out = Out { node, reserved, child: Some(child.clone()), downgrades: 0 };
+        self.state.child_orders.insert((*token, *attempt), kind.clone());
+        self.goes_out(*token, *attempt, out);
+    }
+
+    pub(super) fn child_completed(&mut self, token: TokenId, attempt: u32, spend: &Spend) {
+        self.state.child_orders.remove(&(token, attempt));
+        self.reported(token, attempt, &Report { spend: spend.clone(), tries: 0 });
+    }
+}

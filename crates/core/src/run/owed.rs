@@ -1,0 +1,31 @@
+//! What a host still has to do for this run, from its state alone: recovery is replay, then this.
+
+use super::Run;
+use crate::command::Command;
+use crate::lifecycle::{RunStatus, TokenStatus};
+
+impl Run {
+    /// Tasks and children that are out and wanted, gates that are open. Performing one that is already
+    /// under way must be harmless for the host: ids and attempts are the same.
+    pub fn owed(&self) -> Vec<Command> {
+        let mut owed = Vec::new();
+        if self.status().is_end() {
+            return owed;
+        }
+        let cancelling = self.status() == RunStatus::Cancelling;
+        for ((id, attempt), out) in &self.state.out {
+            let token = self.state.tokens.get(id).filter(|t| t.attempt == *attempt);
+            let wanted = token.is_some_and(|t| {
+                matches!(t.status(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow)
+            });
+            match (&out.child, wanted && !cancelling) {
+                (None, true) => owed.extend(self.order(*id).map(Command::RunTask)),
+                (Some(_), true) => owed.extend(self.child_order(*id, *attempt).map(Command::StartChild)),
+                (None, false) => owed.push(Command::CancelTask { token: *id, attempt: *attempt }),
+                (Some(child), false) => owed.push(Command::CancelChild { token: *id, child: child.clone() }),
+            }
+        }
+        owed.extend(self.state.gates.keys().map(|gate| Command::OpenGate { gate: *gate }));
+        owed
+    }
+}

@@ -1,0 +1,178 @@
+//! Random outcomes, answers and operations for a seed. Each is drawn from its own name, not from a shared
+//! stream, so that a task fails or not whatever order things happen in.
+
+use wonder_core::cost::Spend;
+use wonder_core::def::{Implementation, Name};
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::event::{GateId, GateKind, GateRecord};
+use wonder_core::value::Value;
+
+use crate::executor::shaped;
+use crate::generate::MUTATOR;
+use crate::outcomes::{Act, Asked, At, OnCancel, Outcomes, Word};
+use crate::rng::{Rng, salt};
+use crate::said::{GateFilter, Operation, Said, Saying, When};
+
+/// What a worker's action may fail with.
+const KINDS: [ErrorKind; 14] = [
+    ErrorKind::Timeout,
+    ErrorKind::Network,
+    ErrorKind::RateLimited,
+    ErrorKind::ProviderError,
+    ErrorKind::HttpStatus,
+    ErrorKind::ShellExit,
+    ErrorKind::ModelRefused,
+    ErrorKind::ContentFiltered,
+    ErrorKind::ContractViolation,
+    ErrorKind::QualityBelowThreshold,
+    ErrorKind::AssertionFailed,
+    ErrorKind::BudgetExceeded,
+    ErrorKind::OutcomeUnknown,
+    ErrorKind::Internal,
+];
+
+/// Many things take equally long, so that much happens at the same time.
+const DELAYS_MS: [u64; 10] = [0, 0, 0, 1_000, 1_000, 1_000, 2_000, 3_000, 6_000, 15_000];
+
+#[derive(Clone, Copy, Debug)]
+pub struct Chaos {
+    seed: u64,
+    /// In a hundred: actions that fail, workers that are lost.
+    failing: u64,
+    lost: u64,
+}
+
+impl Chaos {
+    pub fn new(seed: u64) -> Chaos {
+        let mut rng = Rng::of(seed, &[2]);
+        Chaos { seed, failing: *rng.pick(&[0, 4, 12, 12, 30]), lost: *rng.pick(&[0, 0, 3, 10]) }
+    }
+
+    fn rng(&self, at: &At<'_>, more: u64) -> Rng {
+        Rng::of(self.seed, &[salt(at.run), at.token.0, at.attempt.into(), more])
+    }
+}
+
+impl Outcomes for Chaos {
+    fn act(&self, asked: &Asked<'_>) -> Option<Act> {
+        let mut rng = self.rng(&asked.at, salt(asked.step));
+        let delay_ms = *rng.pick(&DELAYS_MS);
+        let spend = match asked.action.def.implementation {
+            Implementation::LlmCall(_) => {
+                Spend { input_tokens: rng.below(40), output_tokens: rng.below(50), calls: 1, ..Spend::default() }
+            }
+            _ => Spend::default(),
+        };
+        if rng.percent(self.failing) {
+            let failure = Failure::new(*rng.pick(&KINDS), "it went wrong");
+            return Some(Act { result: Some(Err(failure)), delay_ms, spend });
+        }
+        let items = Value::list((0..rng.below(4)).map(|item| Value::Int(item as i64)));
+        let mut result = Value::map([
+            ("v", Value::Int(rng.below(10) as i64)),
+            ("ok", Value::Bool(rng.percent(60))),
+            ("items", items),
+        ]);
+        if asked.at.node.starts_with(MUTATOR) && rng.percent(50) {
+            result.set_path(&["_mutations".into()], growth(&mut rng, asked));
+        }
+        Some(Act { result: Some(Ok(shaped(asked.action, result))), delay_ms, spend })
+    }
+
+    fn lose(&self, at: &At<'_>) -> Option<(u64, Failure)> {
+        let mut rng = self.rng(at, 1);
+        let kind = if rng.percent(70) { ErrorKind::WorkerLost } else { ErrorKind::OutcomeUnknown };
+        rng.percent(self.lost).then(|| (*rng.pick(&DELAYS_MS), Failure::new(kind, "nothing was heard of it")))
+    }
+
+    fn on_cancel(&self, at: &At<'_>) -> OnCancel {
+        let mut rng = self.rng(at, 2);
+        *rng.pick(&[OnCancel::ReportsAfter(0), OnCancel::ReportsAfter(1_000), OnCancel::Finishes, OnCancel::Never])
+    }
+
+    fn words(&self, run: &str, gate: GateId, record: &GateRecord) -> Vec<Word> {
+        let mut rng = Rng::of(self.seed, &[salt(run), gate.0, 3]);
+        if rng.percent(6) {
+            return Vec::new();
+        }
+        let mut after_ms = rng.below(8) * 1_000;
+        let mut words = Vec::new();
+        for by in ["ann", "bob", "cleo"].into_iter().take(record.quorum.map_or(1, |_| 3)) {
+            if rng.percent(15) {
+                words.push(Word { after_ms, by: by.into(), answer: Value::str("whatever") });
+            }
+            words.push(Word { after_ms, by: by.into(), answer: answer(&mut rng, record.kind) });
+            after_ms += rng.below(3) * 1_000;
+        }
+        words
+    }
+}
+
+/// An answer that fits the form of such a gate.
+fn answer(rng: &mut Rng, kind: GateKind) -> Value {
+    let action = |rng: &mut Rng, words: &[&str]| ("action", Value::str(*rng.pick(words)));
+    match kind {
+        GateKind::Node => Value::map([("ok", Value::Bool(rng.percent(50)))]),
+        GateKind::Review => Value::map([action(rng, &["retry", "retry", "skip", "cancel"])]),
+        GateKind::Timeout => Value::map([action(rng, &["extend", "abort"])]),
+        GateKind::Budget => Value::map([action(rng, &["raise", "abort"]), ("usd", Value::Int(1))]),
+        GateKind::Outcome => Value::map([action(rng, &["done", "again", "fail"])]),
+    }
+}
+
+/// Nodes that a node asks for: a fine one, one that leads back, or nonsense.
+fn growth(rng: &mut Rng, asked: &Asked<'_>) -> Value {
+    let (node, added) = (asked.at.node, format!("x_{}_{}", asked.at.token, asked.at.attempt));
+    let to_added = Value::map([("from", Value::str(node)), ("to", Value::from(added.clone()))]);
+    let back = Value::map([
+        ("from", Value::from(added.clone())),
+        ("to", Value::str(node)),
+        ("max_iterations", Value::Int(1)),
+    ]);
+    let task = if rng.percent(85) { "spare" } else { "nobody" };
+    let new = Value::map([("ref", Value::from(added)), ("task", Value::str(task))]);
+    let transitions = if rng.percent(70) { vec![to_added] } else { vec![to_added, back] };
+    Value::map([("nodes", Value::list([new])), ("transitions", Value::from(transitions))])
+}
+
+/// What is said to the run from outside.
+pub fn said(seed: u64) -> Vec<Said> {
+    let mut rng = Rng::of(seed, &[4]);
+    let mut said = Vec::new();
+    for _ in 0..rng.below(7) {
+        let name: Name = (*rng.pick(&["paid", "shipped", "paid", "nobody_waits"])).into();
+        let key = if rng.percent(60) { Value::Null } else { Value::Int(rng.below(2) as i64) };
+        let payload = Value::map([("v", Value::Int(rng.below(9) as i64))]);
+        let what = Saying::Event { name, key, payload, keep: rng.percent(85) };
+        said.push(at(rng.below(15) * 1_000, what));
+    }
+    if rng.percent(25) {
+        let from = rng.below(10) * 500;
+        said.push(at(from, operation(Operation::Pause)));
+        if rng.percent(90) {
+            said.push(at(from + rng.below(20) * 500, operation(Operation::Resume)));
+        }
+    }
+    if rng.percent(14) {
+        let how = if rng.percent(70) { Operation::Cancel } else { Operation::Kill };
+        said.push(at(rng.below(30) * 500, operation(how)));
+    }
+    for after_ms in [1_000, 40_000] {
+        if rng.percent(40) {
+            said.push(Said { when: When::End, after_ms, run: None, what: operation(Operation::Retry), each: false });
+        }
+    }
+    if rng.percent(10) {
+        let what = Saying::Answer { gate: GateFilter::default(), answer: Value::Int(1), by: "eve".into() };
+        said.push(at(rng.below(10) * 1_000, what));
+    }
+    said
+}
+
+fn at(ms: u64, what: Saying) -> Said {
+    Said { when: When::At(ms), after_ms: 0, run: None, what, each: false }
+}
+
+fn operation(operation: Operation) -> Saying {
+    Saying::Do { operation, by: "operator".into(), reason: "the seed says so".to_owned(), grace_ms: Some(5_000) }
+}

@@ -1,0 +1,176 @@
+//! Tasks without workers: an order goes through the same [`TaskMachine`] that a worker drives, and how long
+//! it would take is counted instead of waited for. Infrastructure tries are not simulated.
+
+use std::collections::BTreeMap;
+
+use wonder_core::command::TaskOrder;
+use wonder_core::cost::{Spend, price_usd_micros};
+use wonder_core::def::{Implementation, Name};
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::event::TokenId;
+use wonder_core::graph::{Action, Graph};
+use wonder_core::input::{TaskOutcome, TaskReport};
+use wonder_core::mock;
+use wonder_core::task::{ActionCall, Ask, TaskMachine};
+use wonder_core::value::Value;
+
+use crate::outcomes::{Act, Asked, At, OnCancel, Outcomes};
+
+/// Steps of one task, a bound that no real one comes near.
+const STEPS_MAX: usize = 10_000;
+
+/// One attempt from its start to its report.
+#[derive(Clone, Debug)]
+pub struct Performance {
+    pub outcome: TaskOutcome,
+    pub duration_ms: u64,
+    /// What each action spent, and when it was done, from the start.
+    pub spent: Vec<(u64, Spend)>,
+    pub on_cancel: OnCancel,
+}
+
+impl Performance {
+    pub fn report(&self) -> TaskReport {
+        TaskReport { outcome: self.outcome.clone(), spend: self.spend_until(self.duration_ms), tries: 0 }
+    }
+
+    /// What a task reports that was stopped so long after its start.
+    pub fn cancelled_after(&self, elapsed_ms: u64) -> TaskReport {
+        TaskReport { outcome: TaskOutcome::Cancelled, spend: self.spend_until(elapsed_ms), tries: 0 }
+    }
+
+    fn spend_until(&self, elapsed_ms: u64) -> Spend {
+        let mut sum = Spend::default();
+        self.spent.iter().filter(|(at, _)| *at <= elapsed_ms).for_each(|(_, spend)| sum.add(spend));
+        sum.duration_ms = elapsed_ms.min(self.duration_ms);
+        sum
+    }
+}
+
+/// Which attempts have performed a step: the try's number counts the earlier ones, so that a repeated
+/// dispatch of the same attempt is the same try.
+#[derive(Clone, Debug, Default)]
+pub struct Tries(BTreeMap<(Name, TokenId, Name), Vec<u32>>);
+
+impl Tries {
+    fn number(&mut self, order: &TaskOrder, step: &Name) -> u32 {
+        let attempts = self.0.entry((order.run.clone(), order.token, step.clone())).or_default();
+        if !attempts.contains(&order.attempt) {
+            attempts.push(order.attempt);
+        }
+        attempts.iter().filter(|attempt| **attempt < order.attempt).count() as u32
+    }
+}
+
+pub fn perform(order: &TaskOrder, graph: &Graph, at: &At<'_>, outcomes: &dyn Outcomes, tries: &mut Tries) -> Performance {
+    let mut done =
+        Performance { outcome: TaskOutcome::Cancelled, duration_ms: 0, spent: Vec::new(), on_cancel: outcomes.on_cancel(at) };
+    let lost = outcomes.lose(at);
+    let Some(task) = graph.tasks.get(&order.task) else {
+        let failure = Failure::new(ErrorKind::Internal, format!("the host knows no task {}", order.task));
+        done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
+        return done;
+    };
+    let mut machine =
+        TaskMachine::start(task.clone(), order.input.clone(), order.feedback.clone(), order.overrides.clone());
+    for _ in 0..STEPS_MAX {
+        let call = match machine.next() {
+            Ask::Done(outcome) => {
+                done.outcome = outcome;
+                break;
+            }
+            Ask::Perform(call) => call,
+        };
+        let asked = Asked { at: *at, step: &call.step, action: &call.action, try_number: tries.number(order, &call.step) };
+        let act = within_own_time(&call, act(&call, &asked, outcomes));
+        let ends_ms = done.duration_ms + act.delay_ms;
+        if let Some(timeout_ms) = order.timeout_ms.filter(|limit| ends_ms > *limit) {
+            done.outcome = TaskOutcome::TimedOut { after_ms: timeout_ms };
+            done.duration_ms = timeout_ms;
+            break;
+        }
+        done.duration_ms = ends_ms;
+        done.spent.push((ends_ms, priced(act.spend, &call.action, graph)));
+        machine.answer(act.result);
+    }
+    if let Some((after_ms, failure)) = lost {
+        done.duration_ms = after_ms;
+        done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
+    }
+    done
+}
+
+/// How an action went, complete.
+struct Acted {
+    result: Result<Value, Failure>,
+    delay_ms: u64,
+    spend: Spend,
+}
+
+fn act(call: &ActionCall, asked: &Asked<'_>, outcomes: &dyn Outcomes) -> Acted {
+    match outcomes.act(asked) {
+        None => usual(call, asked),
+        Some(Act { result: Some(result), delay_ms, spend }) => Acted { result, delay_ms, spend },
+        Some(Act { result: None, delay_ms, spend }) => Acted { delay_ms, spend, ..usual(call, asked) },
+    }
+}
+
+/// The action's own timeout, as a worker keeps it.
+fn within_own_time(call: &ActionCall, act: Acted) -> Acted {
+    match call.action.def.execution.timeout_ms {
+        Some(limit_ms) if act.delay_ms > limit_ms => {
+            let message = format!("{} took longer than {limit_ms} ms", call.action.def.implementation.kind());
+            let failure = Failure::new(ErrorKind::Timeout, message)
+                .with_details(Value::map([("layer", Value::str("action"))]));
+            Acted { result: Err(failure), delay_ms: limit_ms, spend: act.spend }
+        }
+        _ => act,
+    }
+}
+
+/// What an action gives when nobody scripted it: its own `mock`, or something of the right shape.
+fn usual(call: &ActionCall, asked: &Asked<'_>) -> Acted {
+    if let Implementation::Mock(script) = &call.action.def.implementation {
+        let answer = mock::outcome(script, asked.try_number, &call.scope);
+        return Acted { result: answer.result, delay_ms: answer.delay_ms, spend: answer.spend };
+    }
+    Acted { result: Ok(shaped(&call.action, Value::str("ok"))), delay_ms: 0, spend: Spend::default() }
+}
+
+/// A scripted result in the shape that such an action gives: `{score: 9}` of a model is its `json`.
+pub fn shaped(action: &Action, result: Value) -> Value {
+    let has = |keys: &[&str]| keys.iter().any(|key| result.get(key).is_some());
+    let text = || result.as_str().map_or_else(|| result.to_string(), str::to_owned);
+    match &action.def.implementation {
+        Implementation::LlmCall(_) if !has(&["text", "json"]) => Value::map([
+            ("text", Value::from(text())),
+            ("json", result.clone()),
+            ("finish_reason", Value::str("stop")),
+        ]),
+        Implementation::Shell(_) if !has(&["exit_code", "stdout"]) => Value::map([
+            ("exit_code", Value::Int(0)),
+            ("stdout", Value::from(text())),
+            ("stderr", Value::str("")),
+            ("json", result.clone()),
+        ]),
+        Implementation::HttpRequest(_) if !has(&["status", "body"]) => Value::map([
+            ("status", Value::Int(200)),
+            ("headers", Value::empty_map()),
+            ("body", Value::from(text())),
+            ("json", result.clone()),
+        ]),
+        _ => result,
+    }
+}
+
+/// A model call counts as one, and costs what its profile says if the script does not.
+fn priced(mut spend: Spend, action: &Action, graph: &Graph) -> Spend {
+    let Implementation::LlmCall(call) = &action.def.implementation else { return spend };
+    spend.calls = spend.calls.max(1);
+    let profile = call.model.as_ref().and_then(|model| graph.models.get(&model.text));
+    if let Some(profile) = profile.filter(|_| spend.usd_micros == 0) {
+        spend.usd_micros =
+            price_usd_micros(&profile.prices, spend.input_tokens, spend.cached_tokens, spend.output_tokens);
+    }
+    spend
+}

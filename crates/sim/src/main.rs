@@ -1,0 +1,95 @@
+//! `wonder-sim`: one seed in full, many seeds in short, scenario files, or growth.
+
+mod scale;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use wonder_sim::monitor::Walked;
+use wonder_sim::scenario::Scenario;
+use wonder_sim::{checks, seeds};
+
+const USAGE: &str = "\
+usage: wonder-sim --seed N               one seed: its workflow, its trace, the verdict
+       wonder-sim --seeds N [--from M]   many seeds: a summary and the lifecycle report
+       wonder-sim scenario FILE...       scenario files: traces and mismatches
+       wonder-sim scale [SIZE_MAX]       what a node costs as runs grow
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let all_is_well = match words.as_slice() {
+        ["--seed", seed] => seed.parse().ok().map(one_seed),
+        ["--seeds", count] => count.parse().ok().map(|count| many_seeds(0, count)),
+        ["--seeds", count, "--from", from] => {
+            count.parse().ok().zip(from.parse().ok()).map(|(count, from)| many_seeds(from, count))
+        }
+        ["scenario", files @ ..] if !files.is_empty() => Some(scenarios(files)),
+        ["scale"] => Some(scale::run(usize::MAX)),
+        ["scale", most] => most.parse().ok().map(scale::run),
+        _ => None,
+    };
+    match all_is_well {
+        Some(true) => ExitCode::SUCCESS,
+        Some(false) => ExitCode::FAILURE,
+        None => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn one_seed(seed: u64) -> bool {
+    let verdict = seeds::run(seed);
+    println!("{}\n{}", verdict.text, verdict.trace);
+    verdict.wrong.iter().for_each(|what| println!("WRONG {what}"));
+    println!("seed {seed}: {}, {} events, {}", verdict.status, verdict.events, said(verdict.wrong.is_empty()));
+    verdict.wrong.is_empty()
+}
+
+fn many_seeds(from: u64, count: u64) -> bool {
+    let mut walked = Walked::default();
+    let mut statuses: BTreeMap<String, u64> = BTreeMap::new();
+    let (mut events, mut failed) = (0, Vec::new());
+    for seed in from..from + count {
+        let verdict = seeds::run(seed);
+        walked.add(&verdict.walked);
+        events += verdict.events;
+        *statuses.entry(verdict.status).or_default() += 1;
+        if let Some(what) = verdict.wrong.first() {
+            println!("seed {seed}: {what}");
+            failed.push(seed);
+        }
+    }
+    println!("{}", walked.report());
+    let statuses: Vec<String> = statuses.iter().map(|(status, times)| format!("{times} {status}")).collect();
+    println!("{count} seeds from {from}: {}; {events} events", statuses.join(", "));
+    let missing = walked.missing();
+    missing.iter().for_each(|(from, to)| println!("never walked: {from} → {to}"));
+    println!("{} seeds failed: {failed:?}", failed.len());
+    failed.is_empty() && missing.is_empty()
+}
+
+fn scenarios(files: &[&str]) -> bool {
+    let results = files.iter().map(|file| match Scenario::load(Path::new(file)) {
+        Err(problem) => {
+            println!("{problem}");
+            false
+        }
+        Ok(scenario) => scenario.cases.iter().fold(true, |well, case| {
+            let world = case.run();
+            let mut wrong = case.mismatches(&world);
+            wrong.extend(checks::all(&world, checks::Effort::SCENARIO));
+            println!("{} ({})\n{}", case.name, said(wrong.is_empty()), world.trace());
+            wrong.iter().for_each(|what| println!("WRONG {what}"));
+            wrong.is_empty() && well
+        }),
+    });
+    results.fold(true, |all, well| all && well)
+}
+
+fn said(well: bool) -> &'static str {
+    if well { "as it should be" } else { "NOT as it should be" }
+}

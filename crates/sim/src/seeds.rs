@@ -1,0 +1,82 @@
+//! A seed is a workflow, its outcomes and what is said to it. The same seed gives the same log.
+
+use std::sync::Arc;
+
+use crate::chaos::{self, Chaos};
+use crate::checks::{self, Effort};
+use crate::generate;
+use crate::monitor::Walked;
+use crate::rng::Rng;
+use crate::scenario;
+use crate::world::{Setting, World, start_of};
+use wonder_core::value::Value;
+
+/// What came of a seed.
+#[derive(Debug)]
+pub struct Verdict {
+    pub seed: u64,
+    /// The file it wrote.
+    pub text: String,
+    pub trace: String,
+    /// How the root run ended.
+    pub status: String,
+    pub events: usize,
+    pub walked: Walked,
+    /// Empty if all is well.
+    pub wrong: Vec<String>,
+}
+
+pub fn setting(seed: u64) -> Result<Setting, String> {
+    let text = generate::file(seed);
+    let (library, workflow) = scenario::library(&text, &format!("seed {seed}"))?;
+    Ok(Setting {
+        library,
+        workflow,
+        start: start_of(Value::map([("n", Value::Int(seed as i64))]), seed),
+        outcomes: Arc::new(Chaos::new(seed)),
+        said: chaos::said(seed),
+        shuffle: Some(seed),
+        repeat: false,
+        failing: None,
+    })
+}
+
+pub fn run(seed: u64) -> Verdict {
+    let mut verdict = Verdict {
+        seed,
+        text: generate::file(seed),
+        trace: String::new(),
+        status: String::new(),
+        events: 0,
+        walked: Walked::default(),
+        wrong: Vec::new(),
+    };
+    let setting = match setting(seed) {
+        Ok(setting) => setting,
+        Err(problem) => {
+            verdict.wrong.push(problem);
+            return verdict;
+        }
+    };
+    let mut effort = Effort::SEED;
+    effort.repeat = Rng::of(seed, &[5]).percent(20);
+    let mut world = match checks::guarded(|| World::new(setting)) {
+        Ok(world) => world,
+        Err(panic) => {
+            verdict.wrong.push(panic);
+            return verdict;
+        }
+    };
+    if let Err(panic) = checks::guarded(|| world.run_on()) {
+        verdict.wrong.push(panic);
+    }
+    verdict.trace = world.trace();
+    verdict.wrong.extend_from_slice(world.violations());
+    verdict.status = world.root().status();
+    verdict.events = world.runs().map(|(_, hosted)| hosted.log.len()).sum();
+    verdict.walked = world.walked();
+    if verdict.wrong.is_empty() {
+        verdict.wrong = checks::all(&world, effort);
+    }
+    verdict
+}

@@ -1,0 +1,446 @@
+//! A run as people read it: one line an event, with the virtual time, a short word, who it is about and
+//! what matters of it. Long values are cut; a trace is for reading, the log is for replaying.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use wonder_core::command::Overrides;
+use wonder_core::cost::{Allowance, Spend};
+use wonder_core::error::Failure;
+use wonder_core::event::{
+    Clocked, Event, EventKind, GateRecord, Patch, PatchValue, PauseReason, Report, RuleRef, RunChange, TokenId,
+};
+use wonder_core::graph::Mutation;
+use wonder_core::time::Time;
+use wonder_core::value::Value;
+
+use crate::names::Names;
+
+/// Characters of a value or message that are shown.
+const SHOWN_MAX: usize = 60;
+/// The width of the column of times.
+const TIME_WIDTH: usize = 9;
+
+/// Milliseconds as people write them: `0ms`, `1.5s`, `2m30s`, `1h`.
+pub fn human(ms: u64) -> String {
+    if ms < 1_000 {
+        return format!("{ms}ms");
+    }
+    let mut text = String::new();
+    let mut rest = ms;
+    for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000)] {
+        if rest >= size {
+            let _ = write!(text, "{}{unit}", rest / size);
+            rest %= size;
+        }
+    }
+    if rest > 0 {
+        let _ = match rest % 1_000 {
+            0 => write!(text, "{}s", rest / 1_000),
+            part => write!(text, "{}.{}s", rest / 1_000, format!("{part:03}").trim_end_matches('0')),
+        };
+    }
+    text
+}
+
+/// A whole line: the time since the start, then who says it if it is not the root, then the event.
+pub fn line(start: Time, at: Time, run: Option<&str>, text: &str) -> String {
+    let time = human(at.since(start));
+    let run = run.map(|run| format!("({run}) ")).unwrap_or_default();
+    format!("{time:TIME_WIDTH$}{run}{text}").trim_end().to_owned()
+}
+
+/// A value on one line, cut where it is long.
+pub fn brief(value: &Value) -> String {
+    cut(&value.to_string())
+}
+
+pub fn cut(text: &str) -> String {
+    let text = text.replace('\n', "⏎");
+    match text.char_indices().nth(SHOWN_MAX) {
+        None => text,
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
+
+/// What an event says, without its time.
+pub fn event(event: &Event, names: &Names, start: Time) -> String {
+    let teller = Teller { names, start };
+    let (word, rest) = teller.about_tokens(&event.kind).unwrap_or_else(|| teller.about_rest(&event.kind));
+    format!("{word} {rest}").trim_end().to_owned()
+}
+
+struct Teller<'a> {
+    names: &'a Names,
+    start: Time,
+}
+
+type Told = Option<(&'static str, String)>;
+
+impl Teller<'_> {
+    fn token(&self, token: TokenId) -> String {
+        self.names.label(token)
+    }
+
+    fn by_token(&self, token: Option<TokenId>) -> String {
+        token.map(|token| format!(" {}", self.token(token))).unwrap_or_default()
+    }
+
+    fn time(&self, at: Time) -> String {
+        human(at.since(self.start))
+    }
+
+    fn about_tokens(&self, kind: &EventKind) -> Told {
+        Some(match kind {
+            EventKind::TokenCreated { token, parent, via, last_error, feedback, carried, .. } => {
+                let mut text = self.token(*token);
+                push(&mut text, parent.map(|parent| format!("from {}", self.token(parent))));
+                push(&mut text, via.as_ref().map(|via| format!("via {via}")));
+                push(&mut text, last_error.as_ref().map(|failure| format!("after {}", failure.kind)));
+                push(&mut text, shown("feedback", feedback));
+                push(&mut text, shown("carries", carried));
+                ("created", text)
+            }
+            EventKind::TaskDispatched { token, attempt, generation, input, reserved } => {
+                let mut text = self.token(*token);
+                push(&mut text, (*attempt > 1).then(|| format!("attempt {attempt}")));
+                push(&mut text, (*generation > 0).then(|| format!("generation {generation}")));
+                push(&mut text, allowance("reserves", reserved));
+                push(&mut text, (!input.is_null()).then(|| brief(input)));
+                ("dispatched", text)
+            }
+            EventKind::TaskRetrying { token, failure, wake_at, rule, generation, overrides, feedback, report } => {
+                let mut text = self.token(*token);
+                push(&mut text, Some(told_failure(failure)));
+                push(&mut text, Some(format!("by {}, at {}", told_rule(*rule), self.time(*wake_at))));
+                push(&mut text, (*generation > 0).then(|| format!("generation {generation}")));
+                push(&mut text, told_overrides(overrides));
+                push(&mut text, shown("feedback", feedback));
+                push(&mut text, told_report(report.as_ref()));
+                ("retrying", text)
+            }
+            EventKind::TaskCompleted { token, result, patches, arrives, terminal, report } => {
+                let mut text = self.token(*token);
+                push(&mut text, (!result.is_null()).then(|| brief(result)));
+                push(&mut text, told_patches(patches));
+                push(&mut text, arrives.map(|group| format!("to fan-in {group}")));
+                push(&mut text, terminal.then(|| "terminal".to_owned()));
+                push(&mut text, told_report(report.as_ref()));
+                ("completed", text)
+            }
+            EventKind::TaskFailed { token, failure, timed_out, handled, report } => {
+                let mut text = format!("{} {}", self.token(*token), told_failure(failure));
+                push(&mut text, handled.then(|| "(handled)".to_owned()));
+                push(&mut text, told_report(report.as_ref()));
+                (if *timed_out { "failed_by_timeout" } else { "failed" }, text)
+            }
+            EventKind::TokenSkipped { token, output, patches, arrives, terminal, failure, report } => {
+                let mut text = self.token(*token);
+                push(&mut text, failure.as_ref().map(told_failure));
+                push(&mut text, shown("output", output));
+                push(&mut text, told_patches(patches));
+                push(&mut text, arrives.map(|group| format!("to fan-in {group}")));
+                push(&mut text, terminal.then(|| "terminal".to_owned()));
+                push(&mut text, told_report(report.as_ref()));
+                ("skipped", text)
+            }
+            EventKind::TokenCancelled { token, reason, report } => {
+                let mut text = format!("{} {}", self.token(*token), word(reason));
+                push(&mut text, told_report(report.as_ref()));
+                ("cancelled", text)
+            }
+            EventKind::TokenAbandoned { token, late } => {
+                (if *late { "late" } else { "abandoned" }, self.token(*token))
+            }
+            _ => return self.about_waits(kind),
+        })
+    }
+
+    fn about_waits(&self, kind: &EventKind) -> Told {
+        Some(match kind {
+            EventKind::TokenTimedOut {
+                token, node, timeout_type, timeout_duration_ms, policy_applied, ends, ..
+            } => {
+                let who = match (token, node) {
+                    (Some(token), _) => self.token(*token),
+                    (None, Some(node)) => node.to_string(),
+                    (None, None) => "run".to_owned(),
+                };
+                let after = human(*timeout_duration_ms);
+                let mut text = format!("{who} {} after {after}: {}", word(timeout_type), word(policy_applied));
+                push(&mut text, ends.then(|| "(ends)".to_owned()));
+                ("timed_out", text)
+            }
+            EventKind::LateReport { token, report } => {
+                let report = told_report(Some(report)).map(|report| format!(" {report}")).unwrap_or_default();
+                ("late_report", self.token(*token) + &report)
+            }
+            EventKind::ContextUpdated { token, patches } => {
+                ("updated", format!("{} {}", self.token(*token), told_patches(patches).unwrap_or_default()))
+            }
+            EventKind::SleepStarted { token, until } => {
+                ("sleeping", format!("{} until {}", self.token(*token), self.time(*until)))
+            }
+            EventKind::EventAwaited { token, event, key, deadline } => {
+                let mut text = format!("{} {event}", self.token(*token));
+                push(&mut text, shown("key", key));
+                push(&mut text, deadline.map(|at| format!("until {}", self.time(at))));
+                ("awaiting", text)
+            }
+            EventKind::EventReceived { event, key, payload, token } => {
+                let mut text = event.to_string();
+                push(&mut text, shown("key", key));
+                push(&mut text, (!payload.is_null()).then(|| brief(payload)));
+                push(&mut text, Some(token.map_or("kept".to_owned(), |t| format!("for {}", self.token(t)))));
+                ("event_received", text)
+            }
+            EventKind::EventTaken { token, received } => {
+                ("event_taken", format!("{} of seq {received}", self.token(*token)))
+            }
+            EventKind::TokenReleased { token, generation, overrides, resumed } => {
+                let mut text = self.token(*token);
+                push(&mut text, (*generation > 0).then(|| format!("generation {generation}")));
+                push(&mut text, told_overrides(overrides));
+                push(&mut text, resumed.then(|| "(resumed)".to_owned()));
+                ("released", text)
+            }
+            EventKind::ChildStarted { token, child, workflow, input, timeout_ms, allowance: bound, .. } => {
+                let mut text = format!("{} {workflow} as {child}", self.token(*token));
+                push(&mut text, bound.as_ref().and_then(|bound| allowance("may spend", bound)));
+                push(&mut text, timeout_ms.map(|ms| format!("within {}", human(ms))));
+                push(&mut text, (!input.is_null()).then(|| brief(input)));
+                ("child_started", text)
+            }
+            EventKind::ChildCompleted { token, child, outcome, spend } => {
+                let mut text = format!("{} {child} {outcome}", self.token(*token));
+                push(&mut text, told_spend(spend));
+                ("child_completed", text)
+            }
+            _ => return self.about_groups(kind),
+        })
+    }
+
+    fn about_groups(&self, kind: &EventKind) -> Told {
+        Some(match kind {
+            EventKind::FanOut { group, token, transition, total, items, max_parallel, joins_at, timeout_ms, .. } => {
+                let mut text = format!("{} ×{total} as group {group}", self.token(*token));
+                push(&mut text, transition.as_ref().map(|t| format!("by {t}")));
+                push(&mut text, max_parallel.map(|n| format!("{n} at a time")));
+                push(&mut text, joins_at.as_ref().map(|node| format!("joins at {node}")));
+                push(&mut text, timeout_ms.map(|ms| format!("within {}", human(ms))));
+                push(&mut text, shown("items", items));
+                ("fan_out", text)
+            }
+            EventKind::BranchArrived { token, group, branch } => {
+                ("arrived", format!("{} branch {branch} of group {group}", self.token(*token)))
+            }
+            EventKind::FanIn { group, node, arrived, total, patches } => {
+                let mut text = format!("group {group} at {node}: {arrived} of {total}");
+                push(&mut text, told_patches(patches));
+                ("fan_in", text)
+            }
+            EventKind::FanInFailed { group, failure, handled } => {
+                let mut text = format!("group {group} {}", told_failure(failure));
+                push(&mut text, handled.then(|| "(handled)".to_owned()));
+                ("fan_in_failed", text)
+            }
+            EventKind::GroupClosed { group, kept } => {
+                ("group_closed", format!("group {group}{}", if *kept { " (kept)" } else { "" }))
+            }
+            _ => return None,
+        })
+    }
+
+    fn about_rest(&self, kind: &EventKind) -> (&'static str, String) {
+        let text = match kind {
+            EventKind::RunQueued { workflow, start, .. } | EventKind::RunStarted { workflow, start, .. } => {
+                let mut text = workflow.to_string();
+                push(&mut text, start.allowance.as_ref().and_then(|bound| allowance("may spend", bound)));
+                push(&mut text, Some(brief(&start.input)));
+                text
+            }
+            EventKind::GateOpened { gate, token, record, report } => {
+                let mut text = format!("{gate}{} {}", self.by_token(*token), told_gate(record));
+                push(&mut text, told_report(report.as_ref()));
+                text
+            }
+            EventKind::GateAnswered { gate, by, answer, closes } => {
+                format!("{gate} by {by} {}{}", brief(answer), if *closes { "" } else { " (more wanted)" })
+            }
+            EventKind::GateClosed { gate, by } => format!("{gate} by {by}"),
+            EventKind::GateReminded { gate } => gate.to_string(),
+            EventKind::GateReassigned { gate, assignees } => format!("{gate} to {}", assignees.join(", ")),
+            EventKind::TimeoutWarning { of, elapsed_ms, timeout_ms } => {
+                format!("{} {} of {}", told_clock(*of), human(*elapsed_ms), human(*timeout_ms))
+            }
+            EventKind::RunMutated { token, reason, what } => {
+                format!("{}{}: {}", told_change(what), self.by_token(*token), cut(reason))
+            }
+            EventKind::BudgetWarning { node, spent } => {
+                let node = node.as_ref().map(|node| format!("{node} ")).unwrap_or_default();
+                format!("{node}{}", told_spend(spent).unwrap_or_default())
+            }
+            EventKind::BudgetExceeded { token, node, message } => {
+                let node = node.as_ref().map(|node| format!(" node {node}")).unwrap_or_default();
+                format!("{}{node}: {}", self.by_token(*token).trim_start(), cut(message))
+            }
+            EventKind::BudgetRaised { usd_micros } => format!("by {}", dollars(*usd_micros)),
+            EventKind::WorkflowExtended { by_ms } => format!("by {}", human(*by_ms)),
+            EventKind::RunPaused { reason, by } | EventKind::RunResumed { reason, by } => {
+                format!("{} by {by}", told_pause(*reason))
+            }
+            EventKind::RunCancelling { reason, deadline } => {
+                format!("{}, until {}", cut(reason), self.time(*deadline))
+            }
+            EventKind::RunCompleted { output } => brief(output),
+            EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => told_failure(failure),
+            EventKind::RunCancelled { reason } => cut(reason),
+            EventKind::RunRetried { by } => format!("by {by}"),
+            EventKind::RunForked { from, node, input, .. } => {
+                format!("from {from} at {node}{}", if input.is_null() { String::new() } else { brief(input) })
+            }
+            _ => String::new(),
+        };
+        (kind.name(), text)
+    }
+}
+
+fn push(text: &mut String, more: Option<String>) {
+    if let Some(more) = more.filter(|more| !more.is_empty()) {
+        text.push(' ');
+        text.push_str(&more);
+    }
+}
+
+fn shown(what: &str, value: &Value) -> Option<String> {
+    (!value.is_null()).then(|| format!("{what}={}", brief(value)))
+}
+
+/// A unit variant by its stored word.
+fn word(what: &impl Serialize) -> String {
+    serde_json::to_value(what).ok().and_then(|json| json.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn told_failure(failure: &Failure) -> String {
+    format!("{}: {}", failure.kind, cut(&failure.message))
+}
+
+fn told_rule(rule: RuleRef) -> String {
+    match rule {
+        RuleRef::Task => "task.retry".to_owned(),
+        RuleRef::Node(at) => format!("node rule {at}"),
+        RuleRef::Workflow(at) => format!("workflow rule {at}"),
+        RuleRef::Default(at) => format!("default rule {at}"),
+    }
+}
+
+fn told_overrides(overrides: &Overrides) -> Option<String> {
+    let mut text = String::new();
+    push(&mut text, overrides.model.as_ref().map(|model| format!("model={model}")));
+    push(&mut text, overrides.system.as_ref().map(|system| format!("system={}", cut(system))));
+    push(&mut text, overrides.tools.as_ref().map(|tools| format!("tools={}", tools.join(","))));
+    push(&mut text, (!overrides.append.is_empty()).then(|| format!("appends {}", overrides.append.len())));
+    push(&mut text, shown("input", &overrides.input));
+    push(&mut text, (overrides.downgrades > 0).then(|| format!("downgrades={}", overrides.downgrades)));
+    (!text.is_empty()).then(|| text.trim_start().to_owned())
+}
+
+fn told_patches(patches: &[Patch]) -> Option<String> {
+    let told = patches.iter().map(|patch| match &patch.value {
+        PatchValue::Value(value) => format!("{}={}", patch.to, brief(value)),
+        PatchValue::Result(path) if path.is_empty() => format!("{}=result", patch.to),
+        PatchValue::Result(path) => format!("{}=result.{}", patch.to, path.join(".")),
+    });
+    (!patches.is_empty()).then(|| format!("→ {}", told.collect::<Vec<_>>().join(", ")))
+}
+
+fn told_report(report: Option<&Report>) -> Option<String> {
+    let report = report?;
+    let tries = (report.tries > 0).then(|| format!("{} more tries", report.tries));
+    let told: Vec<String> = [told_spend(&report.spend), tries].into_iter().flatten().collect();
+    (!told.is_empty()).then(|| told.join(" "))
+}
+
+fn told_spend(spend: &Spend) -> Option<String> {
+    let mut parts = Vec::new();
+    if spend.usd_micros > 0 {
+        parts.push(dollars(spend.usd_micros));
+    }
+    if spend.tokens() > 0 {
+        parts.push(format!("{} tokens", spend.tokens()));
+    }
+    if spend.calls > 0 {
+        parts.push(format!("{} calls", spend.calls));
+    }
+    (!parts.is_empty()).then(|| format!("[{}]", parts.join(", ")))
+}
+
+fn allowance(what: &str, of: &Allowance) -> Option<String> {
+    let spend = Spend { usd_micros: of.usd_micros, output_tokens: of.tokens, calls: of.calls, ..Spend::default() };
+    told_spend(&spend).map(|told| format!("{what} {told}"))
+}
+
+/// Millionths of a dollar, without trailing zeros.
+fn dollars(micros: u64) -> String {
+    match micros % 1_000_000 {
+        0 => format!("${}", micros / 1_000_000),
+        part => format!("${}.{}", micros / 1_000_000, format!("{part:06}").trim_end_matches('0')),
+    }
+}
+
+fn told_gate(record: &GateRecord) -> String {
+    let mut text = format!("{} {:?}", word(&record.kind), cut(&record.title));
+    push(&mut text, (!record.assignees.is_empty()).then(|| format!("for {}", record.assignees.join(", "))));
+    push(&mut text, record.quorum.map(|quorum| format!("quorum {quorum}")));
+    push(&mut text, record.timeout_ms.map(|ms| format!("within {}", human(ms))));
+    push(&mut text, record.failure.as_ref().map(told_failure));
+    text
+}
+
+fn told_clock(of: Clocked) -> String {
+    match of {
+        Clocked::Workflow => "workflow".to_owned(),
+        Clocked::FanIn(group) => format!("fan-in of group {group}"),
+        Clocked::Gate(gate) => format!("gate {gate}"),
+    }
+}
+
+fn told_pause(reason: PauseReason) -> String {
+    match reason {
+        PauseReason::Operator => "operator".to_owned(),
+        PauseReason::Timeout(gate) => format!("timeout (gate {gate})"),
+        PauseReason::Budget(gate) => format!("budget (gate {gate})"),
+        PauseReason::Response(gate) => format!("response (gate {gate})"),
+    }
+}
+
+fn told_change(change: &RunChange) -> String {
+    match change {
+        RunChange::SwitchModel { model } => format!("switch_model {model}"),
+        RunChange::StricterPrompt => "stricter_prompt".to_owned(),
+        RunChange::Change => "change".to_owned(),
+        RunChange::Feedback => "feedback".to_owned(),
+        RunChange::Downgrade => "downgrade".to_owned(),
+        RunChange::Graph(Mutation::Nodes { nodes, transitions, .. }) => {
+            format!("{} nodes and {} transitions", nodes.len(), transitions.len())
+        }
+        RunChange::Graph(Mutation::Validator { added, task, .. }) => format!("validator {added} over {task}"),
+        RunChange::Graph(Mutation::Review { added, .. }) => format!("review {added}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_money_read_as_people_write_them() {
+        let cases = [(0, "0ms"), (999, "999ms"), (1_500, "1.5s"), (150_000, "2m30s"), (3_600_000, "1h")];
+        for (ms, text) in cases {
+            assert_eq!(human(ms), text);
+        }
+        assert_eq!(dollars(1_250_000), "$1.25");
+        assert_eq!(dollars(3_000_000), "$3");
+        assert_eq!(dollars(7), "$0.000007");
+    }
+}

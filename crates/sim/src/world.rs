@@ -1,0 +1,453 @@
+//! A root run and its children on virtual time, in one thread. The clock jumps to the next thing that
+//! happens: a task's report, a deadline, something said. What a host would make durable goes into a log per
+//! run; what it would perform is performed at once or put into the queue.
+//!
+//! After every input the [`Monitor`] looks at the run. The world stops at the first violation, so that the
+//! evidence stands at the end of the trace.
+
+mod commands;
+mod conditions;
+mod crash;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wonder_core::Run;
+use wonder_core::cost::Spend;
+use wonder_core::def::Name;
+use wonder_core::error::ErrorKind;
+use wonder_core::event::{Event, GateId, TokenId};
+use wonder_core::graph::Graph;
+use wonder_core::input::{ChildOutcome, Input, Rejection, StartRun, TaskReport};
+use wonder_core::run::RunStatus;
+use wonder_core::time::Time;
+use wonder_core::value::Value;
+
+use crate::executor::{Performance, Tries};
+use crate::monitor::{Monitor, Walked};
+use crate::names::Names;
+use crate::outcomes::Outcomes;
+use crate::rng::Rng;
+use crate::said::{Said, Saying};
+use crate::trace;
+
+pub use crash::difference;
+
+/// When every simulated run starts: 2026-01-01T00:00:00Z.
+pub const START: Time = Time(1_767_225_600_000);
+/// The root run's id.
+pub const ROOT: &str = "run";
+/// Inputs of one world; a run that needs more does not end.
+const INPUTS_MAX: usize = 50_000;
+
+/// Workflows that can be started by name.
+pub type Library = BTreeMap<Name, Arc<Graph>>;
+
+/// What stays the same while a world goes on.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub library: Library,
+    pub workflow: Name,
+    pub start: StartRun,
+    pub outcomes: Arc<dyn Outcomes>,
+    pub said: Vec<Said>,
+    /// Draw lots among what happens at the same time, instead of first come, first served.
+    pub shuffle: Option<u64>,
+    /// Say every report and answer twice: the second must be refused and change nothing.
+    pub repeat: bool,
+    /// This attempt fails, whatever its script says.
+    pub failing: Option<Failing>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failing {
+    pub task: TaskKey,
+    pub kind: ErrorKind,
+}
+
+/// One attempt of one token of one run.
+pub type TaskKey = (Name, TokenId, u32);
+
+#[derive(Clone, Debug)]
+pub struct World {
+    setting: Arc<Setting>,
+    now: Time,
+    runs: BTreeMap<Name, Hosted>,
+    queue: BTreeMap<(Time, u64), Happening>,
+    /// Numbers what goes into the queue.
+    order: u64,
+    tasks: BTreeMap<TaskKey, TaskOut>,
+    tries: Tries,
+    conditions: Vec<conditions::Condition>,
+    journal: Vec<Line>,
+    lots: Option<Rng>,
+    inputs: usize,
+    violations: Vec<String>,
+    /// While it comes back from a crash: where in the queue stood what was lost.
+    lost: BTreeMap<String, (Time, u64)>,
+}
+
+/// A run as its host keeps it.
+#[derive(Clone, Debug)]
+pub struct Hosted {
+    pub run: Run,
+    /// The graph it started with.
+    pub graph: Arc<Graph>,
+    pub log: Vec<Event>,
+    /// Lengths of the log after each step: where a real host's transactions end.
+    pub boundaries: Vec<usize>,
+    pub names: Names,
+    pub monitor: Monitor,
+    parent: Option<(Name, TokenId, u32)>,
+    /// Its end has been told to whoever waits for it.
+    told: bool,
+    gates_seen: BTreeSet<GateId>,
+}
+
+/// A task that has been ordered. Kept after its report, so that a repeated order is recognised.
+#[derive(Clone, Debug)]
+struct TaskOut {
+    started: Time,
+    order: u64,
+    performance: Performance,
+    /// When its report comes, and its place in the queue; never, if nothing is heard of it again.
+    due: Option<(Time, u64)>,
+    report: TaskReport,
+    cancelled: bool,
+    reported: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Happening {
+    Report { task: TaskKey, report: TaskReport },
+    StartChild { child: Name, workflow: Name, start: Box<StartRun> },
+    ChildReport { parent: Name, token: TokenId, attempt: u32, outcome: ChildOutcome, spend: Spend },
+    /// `gate`: the one that was found to be open. `quiet`: a refusal is no news.
+    Say { run: Name, what: Saying, gate: Option<GateId>, quiet: bool },
+}
+
+/// One line of the trace to be.
+#[derive(Clone, Debug)]
+struct Line {
+    run: Name,
+    at: Time,
+    text: String,
+}
+
+impl World {
+    pub fn new(setting: Setting) -> World {
+        let conditions = conditions::of(&setting.said);
+        let lots = setting.shuffle.map(Rng::new);
+        let graph = setting.library.get(&setting.workflow).cloned();
+        let (root, start) = (setting.start.id.clone(), setting.start.clone());
+        let missing = format!("there is no workflow {}", setting.workflow);
+        let mut world = World {
+            setting: Arc::new(setting),
+            now: START,
+            runs: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            order: 0,
+            tasks: BTreeMap::new(),
+            tries: Tries::default(),
+            conditions,
+            journal: Vec::new(),
+            lots,
+            inputs: 0,
+            violations: Vec::new(),
+            lost: BTreeMap::new(),
+        };
+        match graph {
+            Some(graph) => {
+                world.runs.insert(root.clone(), Hosted::new(graph, None));
+                world.deliver(&root, Input::StartRun(Box::new(start)), false);
+                world.schedule_said();
+            }
+            None => world.violations.push(missing),
+        }
+        world
+    }
+
+    /// Until nothing happens any more, or something is wrong.
+    pub fn run_on(&mut self) {
+        while self.advance() {}
+    }
+
+    /// The next thing that happens; false if nothing does.
+    pub fn advance(&mut self) -> bool {
+        if !self.violations.is_empty() {
+            return false;
+        }
+        if self.inputs > INPUTS_MAX {
+            self.violations.push(format!("more than {INPUTS_MAX} inputs and no end"));
+            return false;
+        }
+        self.meet_conditions();
+        let Some(next) = self.next() else {
+            return if self.idle_conditions() { true } else { self.check_idle() };
+        };
+        match next {
+            Next::Queued(key) => {
+                self.now = self.now.max(key.0);
+                let happening = self.queue.remove(&key).expect("it was just found");
+                self.happen(happening);
+            }
+            Next::Deadline(at, run) => {
+                self.now = self.now.max(at);
+                let before = self.runs[&run].run.next_deadline();
+                let accepted = self.deliver(&run, Input::Wake, false);
+                if self.runs[&run].run.next_deadline() == before {
+                    let refused = if accepted { "" } else { " (it was refused)" };
+                    self.violations.push(format!("{run} wants to be woken again for the same deadline{refused}"));
+                }
+            }
+        }
+        true
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        let queued = self.queue.keys().next().copied();
+        let deadlines = self.runs.iter().filter_map(|(id, hosted)| Some((hosted.run.next_deadline()?, id)));
+        let deadline = deadlines.min().map(|(at, id)| (at, id.clone()));
+        let Some(lots) = &mut self.lots else {
+            // What was reported in time has come in time: the queue goes before a deadline of the same moment.
+            return match (queued, deadline) {
+                (Some(key), Some((at, run))) if at.max(self.now) < key.0 => Some(Next::Deadline(at, run)),
+                (Some(key), _) => Some(Next::Queued(key)),
+                (None, Some((at, run))) => Some(Next::Deadline(at, run)),
+                (None, None) => None,
+            };
+        };
+        let first = [queued.map(|key| key.0), deadline.map(|(at, _)| at)].into_iter().flatten().min()?;
+        let moment = first.max(self.now);
+        let due = self.queue.keys().take_while(|key| key.0 <= moment).map(|key| Next::Queued(*key));
+        let late = self.runs.iter().filter_map(|(id, hosted)| {
+            let at = hosted.run.next_deadline().filter(|at| *at <= moment)?;
+            Some(Next::Deadline(at, id.clone()))
+        });
+        let mut choices: Vec<Next> = due.chain(late).collect();
+        let drawn = lots.below(choices.len() as u64) as usize;
+        Some(choices.swap_remove(drawn))
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Report { task, report } => {
+                let known = self.tasks.get_mut(&task).expect("only tasks that were ordered report");
+                known.reported = true;
+                let cancelled = known.cancelled;
+                let (run, token, attempt) = task;
+                self.deliver(&run, Input::TaskFinished { token, attempt, report }, cancelled);
+            }
+            Happening::ChildReport { parent, token, attempt, outcome, spend } => {
+                self.deliver(&parent, Input::ChildFinished { token, attempt, outcome, spend }, true);
+            }
+            Happening::StartChild { child, workflow, start } => self.start_child(child, &workflow, *start),
+            Happening::Say { run, what, gate, quiet } => {
+                if let Some(input) = self.input_of(&run, what, gate) {
+                    self.deliver(&run, input, quiet);
+                }
+            }
+        }
+    }
+
+    /// One input to one run: events into the log, commands performed. False if it was refused.
+    fn deliver(&mut self, id: &Name, input: Input, quiet: bool) -> bool {
+        let Some(hosted) = self.runs.get_mut(id) else {
+            self.note(id, format!("refused {}: there is no such run", told(&input)));
+            return false;
+        };
+        self.inputs += 1;
+        let said = told(&input);
+        let again = (self.setting.repeat && is_report(&input)).then(|| input.clone());
+        match hosted.run.handle(input.clone(), self.now) {
+            Ok(step) => {
+                let found = hosted.monitor.after(&hosted.run, &input, &step, self.now);
+                self.violations.extend(found.into_iter().map(|what| format!("{id}, after {said}: {what}")));
+                self.record(id, &step.events);
+                for command in step.commands {
+                    self.perform(id, command);
+                }
+                self.tell_end(id);
+                if let Some(again) = again {
+                    self.expect_refusal(id, again);
+                }
+                true
+            }
+            Err(rejection) => {
+                let found = hosted.monitor.refused(&hosted.run, &input, &rejection);
+                self.violations.extend(found.into_iter().map(|what| format!("{id}, after {said}: {what}")));
+                if !quiet {
+                    self.note(id, format!("refused {said}: {}", trace::cut(&rejection.to_string())));
+                }
+                false
+            }
+        }
+    }
+
+    fn record(&mut self, id: &Name, events: &[Event]) {
+        let hosted = self.runs.get_mut(id).expect("it has just answered");
+        for event in events {
+            hosted.names.learn(&event.kind);
+            let text = trace::event(event, &hosted.names, START);
+            self.journal.push(Line { run: id.clone(), at: event.at, text });
+        }
+        hosted.log.extend_from_slice(events);
+        hosted.boundaries.push(hosted.log.len());
+    }
+
+    fn note(&mut self, id: &Name, text: String) {
+        self.journal.push(Line { run: id.clone(), at: self.now, text });
+    }
+
+    /// Said twice: refused, and nothing has changed.
+    fn expect_refusal(&mut self, id: &Name, input: Input) {
+        let hosted = self.runs.get_mut(id).expect("it has just answered");
+        for again in repeats(&input) {
+            let before = hosted.run.state().clone();
+            match hosted.run.handle(again.clone(), self.now) {
+                Ok(_) => self.violations.push(format!("{id}: {} was taken a second time", told(&again))),
+                Err(_) if *hosted.run.state() != before => {
+                    self.violations.push(format!("{id}: refusing {} changed the run", told(&again)));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Nothing is scheduled: every run has ended or says what it waits for.
+    fn check_idle(&mut self) -> bool {
+        for (id, hosted) in &self.runs {
+            let run = &hosted.run;
+            if !run.status().is_end() && run.status() != RunStatus::Queued && run.why().is_empty() {
+                self.violations.push(format!("{id} is {}, nothing is scheduled, and it waits for nothing", run.status()));
+            }
+        }
+        false
+    }
+
+    pub fn root(&self) -> &Hosted {
+        &self.runs[&self.setting.start.id]
+    }
+
+    pub fn runs(&self) -> impl Iterator<Item = (&Name, &Hosted)> {
+        self.runs.iter()
+    }
+
+    pub fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    pub fn violations(&self) -> &[String] {
+        &self.violations
+    }
+
+    /// Inputs so far.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Every attempt that was ordered so far, in order.
+    pub fn ordered(&self) -> Vec<TaskKey> {
+        let mut tasks: Vec<_> = self.tasks.iter().map(|(key, out)| (out.order, key)).collect();
+        tasks.sort();
+        tasks.into_iter().map(|(_, key)| key.clone()).collect()
+    }
+
+    /// How often each row of the lifecycle was walked, over all runs.
+    pub fn walked(&self) -> Walked {
+        let mut sum = Walked::default();
+        self.runs.values().for_each(|hosted| sum.add(hosted.monitor.walked()));
+        sum
+    }
+
+    pub fn trace(&self) -> String {
+        let root = &self.setting.start.id;
+        let mut text = String::new();
+        for line in &self.journal {
+            let run = (line.run != *root).then_some(&*line.run);
+            text.push_str(&trace::line(START, line.at, run, &line.text));
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Next {
+    Queued((Time, u64)),
+    Deadline(Time, Name),
+}
+
+impl Hosted {
+    fn new(graph: Arc<Graph>, parent: Option<(Name, TokenId, u32)>) -> Hosted {
+        Hosted {
+            run: Run::new(graph.clone()),
+            graph,
+            log: Vec::new(),
+            boundaries: Vec::new(),
+            names: Names::default(),
+            monitor: Monitor::default(),
+            parent,
+            told: false,
+            gates_seen: BTreeSet::new(),
+        }
+    }
+
+    /// `completed`, `failed`, ..., or `waiting`, as people see it.
+    pub fn status(&self) -> String {
+        if self.run.is_waiting() { "waiting".to_owned() } else { self.run.status().to_string() }
+    }
+}
+
+fn is_report(input: &Input) -> bool {
+    matches!(input, Input::TaskFinished { .. } | Input::ChildFinished { .. } | Input::GateAnswered { .. })
+}
+
+/// The same input again, and the same report for an attempt before it.
+fn repeats(input: &Input) -> Vec<Input> {
+    let stale = match input.clone() {
+        Input::TaskFinished { token, attempt, report } if attempt > 0 => {
+            Some(Input::TaskFinished { token, attempt: attempt - 1, report })
+        }
+        Input::ChildFinished { token, attempt, outcome, spend } if attempt > 0 => {
+            Some(Input::ChildFinished { token, attempt: attempt - 1, outcome, spend })
+        }
+        _ => None,
+    };
+    [Some(input.clone()), stale].into_iter().flatten().collect()
+}
+
+/// An input as a refusal or a violation names it.
+fn told(input: &Input) -> String {
+    match input {
+        Input::StartRun(_) => "start".to_owned(),
+        Input::Release => "release".to_owned(),
+        Input::TaskFinished { token, attempt, .. } => format!("report of attempt {attempt} of token {token}"),
+        Input::Wake => "wake".to_owned(),
+        Input::GateAnswered { gate, by, answer } => format!("answer to gate {gate} by {by} {}", trace::brief(answer)),
+        Input::EventArrived { name, key, .. } => {
+            let key = if key.is_null() { String::new() } else { format!(" key={key}") };
+            format!("event {name}{key}")
+        }
+        Input::ChildFinished { token, attempt, .. } => format!("child report of attempt {attempt} of token {token}"),
+        Input::Cancel { .. } => "cancel".to_owned(),
+        Input::Kill { .. } => "kill".to_owned(),
+        Input::Pause { .. } => "pause".to_owned(),
+        Input::Resume { .. } => "resume".to_owned(),
+        Input::Retry { .. } => "retry".to_owned(),
+    }
+}
+
+/// Whether a refusal only says that a report is not wanted any more.
+pub(crate) fn is_unwanted(rejection: &Rejection) -> bool {
+    matches!(rejection, Rejection::NotOut { .. } | Rejection::WrongStatus { .. })
+}
+
+/// The value of a run that nobody started.
+pub fn start_of(input: Value, seed: u64) -> StartRun {
+    StartRun { seed, ..StartRun::new(ROOT, input) }
+}

@@ -1,0 +1,206 @@
+//! Performing what a run asks for: tasks go to the executor, children become runs of this world, gates are
+//! shown to whoever answers.
+
+use wonder_core::command::{ChildOrder, Command, TaskOrder};
+use wonder_core::def::Name;
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::event::{GateId, TokenId};
+use wonder_core::input::{ChildOutcome, Input, Parent, StartRun, TaskOutcome};
+use wonder_core::run::RunStatus;
+use wonder_core::value::Value;
+
+use super::{Happening, Hosted, TaskKey, TaskOut, World};
+use crate::executor;
+use crate::outcomes::{At, OnCancel};
+use crate::rng::salt;
+use crate::said::{GateFilter, Operation, Saying};
+
+impl World {
+    pub(super) fn perform(&mut self, id: &Name, command: Command) {
+        match command {
+            Command::RunTask(order) => self.run_task(&order),
+            Command::CancelTask { token, attempt } => self.cancel_task(id, token, attempt),
+            Command::OpenGate { gate } => self.open_gate(id, gate),
+            Command::CloseGate { .. } | Command::RemindGate { .. } => {}
+            Command::StartChild(order) => self.order_child(id, *order),
+            Command::CancelChild { child, .. } => {
+                let reason = "the parent cancelled it".to_owned();
+                self.tell_child(child, Operation::Cancel, reason);
+            }
+            Command::PauseChild { child, .. } => self.tell_child(child, Operation::Pause, String::new()),
+            Command::ResumeChild { child, .. } => self.tell_child(child, Operation::Resume, String::new()),
+        }
+    }
+
+    pub(super) fn enqueue(&mut self, after_ms: u64, happening: Happening) {
+        // What a crash lost and is asked for again keeps its place.
+        if let Some(due) = self.lost.remove(&format!("{happening:?}")) {
+            self.queue.insert(due, happening);
+            return;
+        }
+        self.order += 1;
+        self.queue.insert((self.now.plus(after_ms), self.order), happening);
+    }
+
+    /// A task that was ordered before (a host that crashed orders it again) reports when it would have.
+    fn run_task(&mut self, order: &TaskOrder) {
+        let key = (order.run.clone(), order.token, order.attempt);
+        if !self.tasks.contains_key(&key) {
+            let performance = self.performance(order);
+            self.order += 1;
+            let out = TaskOut {
+                started: self.now,
+                order: self.order,
+                due: Some((self.now.plus(performance.duration_ms), self.order)),
+                report: performance.report(),
+                performance,
+                cancelled: false,
+                reported: false,
+            };
+            self.tasks.insert(key.clone(), out);
+        }
+        self.queue_report(&key);
+    }
+
+    fn queue_report(&mut self, key: &TaskKey) {
+        let known = &self.tasks[key];
+        if let Some(due) = known.due.filter(|_| !known.reported) {
+            self.queue.insert(due, Happening::Report { task: key.clone(), report: known.report.clone() });
+        }
+    }
+
+    fn performance(&mut self, order: &TaskOrder) -> executor::Performance {
+        let setting = self.setting.clone();
+        let hosted = &self.runs[&order.run];
+        let name = hosted.names.get(order.token);
+        let at = At {
+            workflow: &hosted.graph.name,
+            run: &order.run,
+            node: &order.node,
+            token: order.token,
+            attempt: order.attempt,
+            path: name.map_or(&[], |name| &name.path),
+            item: name.map_or(&Value::Null, |name| &name.item),
+        };
+        let graph = hosted.run.graph();
+        let mut performance = executor::perform(order, graph, &at, &*setting.outcomes, &mut self.tries);
+        let key = (order.run.clone(), order.token, order.attempt);
+        if let Some(failing) = setting.failing.as_ref().filter(|failing| failing.task == key) {
+            let failure = Failure::new(failing.kind, "made to fail");
+            performance.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
+        }
+        performance
+    }
+
+    fn cancel_task(&mut self, id: &Name, token: TokenId, attempt: u32) {
+        let key = (id.clone(), token, attempt);
+        let Some(known) = self.tasks.get_mut(&key) else {
+            self.violations.push(format!("{id} cancels attempt {attempt} of token {token}, which was never ordered"));
+            return;
+        };
+        if !known.cancelled && !known.reported {
+            known.cancelled = true;
+            match known.performance.on_cancel {
+                OnCancel::Finishes => {}
+                OnCancel::Never => self.queue.remove(&known.due.take().unwrap_or_default()).map_or((), drop),
+                OnCancel::ReportsAfter(grace_ms) => {
+                    self.queue.remove(&known.due.unwrap_or_default());
+                    self.order += 1;
+                    known.due = Some((self.now.plus(grace_ms), self.order));
+                    known.report = known.performance.cancelled_after(self.now.since(known.started));
+                }
+            }
+        }
+        self.queue_report(&key);
+    }
+
+    fn open_gate(&mut self, id: &Name, gate: GateId) {
+        let setting = self.setting.clone();
+        let hosted = self.runs.get_mut(id).expect("a run that asks is there");
+        if !hosted.gates_seen.insert(gate) {
+            return;
+        }
+        let Some((_, open)) = hosted.run.gates().find(|(open, _)| *open == gate) else {
+            self.violations.push(format!("{id} shows gate {gate}, which is not open"));
+            return;
+        };
+        for word in setting.outcomes.words(id, gate, &open.record) {
+            let what = Saying::Answer { gate: GateFilter::default(), answer: word.answer, by: word.by };
+            self.enqueue(word.after_ms, Happening::Say { run: id.clone(), what, gate: Some(gate), quiet: false });
+        }
+    }
+
+    fn order_child(&mut self, parent: &Name, order: ChildOrder) {
+        if let Some(known) = self.runs.get_mut(&order.child) {
+            // Asked for again after a crash: what it has to say may have been lost with the host.
+            known.told = false;
+            let child = order.child.clone();
+            self.tell_end(&child);
+            return;
+        }
+        let mut start = StartRun::new(order.child.clone(), order.input);
+        start.seed = self.setting.start.seed ^ salt(&order.child);
+        start.parent =
+            Some(Parent { run: parent.clone(), token: order.token, attempt: order.attempt, depth: order.depth });
+        start.allowance = order.allowance;
+        start.timeout_ms = order.timeout_ms;
+        start.limits = self.setting.start.limits;
+        let happening =
+            Happening::StartChild { child: order.child, workflow: order.workflow, start: Box::new(start) };
+        self.enqueue(0, happening);
+    }
+
+    pub(super) fn start_child(&mut self, child: Name, workflow: &Name, start: StartRun) {
+        let Some(parent) = start.parent.clone() else { return };
+        let back = (parent.run, parent.token, parent.attempt);
+        let Some(graph) = self.setting.library.get(workflow).cloned() else {
+            let failure = Failure::new(ErrorKind::Internal, format!("there is no workflow {workflow} to call"));
+            return self.report_child(back, ChildOutcome::Failed { failure }, Default::default());
+        };
+        self.runs.insert(child.clone(), Hosted::new(graph, Some(back.clone())));
+        if !self.deliver(&child, Input::StartRun(Box::new(start)), false) {
+            self.runs.remove(&child);
+            let message = format!("the input of {workflow} does not fit its input_schema");
+            let failure = Failure::new(ErrorKind::ContractViolation, message);
+            self.report_child(back, ChildOutcome::Failed { failure }, Default::default());
+        }
+    }
+
+    fn report_child(
+        &mut self,
+        (parent, token, attempt): (Name, TokenId, u32),
+        outcome: ChildOutcome,
+        spend: wonder_core::cost::Spend,
+    ) {
+        self.enqueue(0, Happening::ChildReport { parent, token, attempt, outcome, spend });
+    }
+
+    fn tell_child(&mut self, child: Name, operation: Operation, reason: String) {
+        let what = Saying::Do { operation, by: "parent".into(), reason, grace_ms: None };
+        self.enqueue(0, Happening::Say { run: child, what, gate: None, quiet: true });
+    }
+
+    /// A child that has ended tells its parent, once.
+    pub(super) fn tell_end(&mut self, id: &Name) {
+        let Some(hosted) = self.runs.get_mut(id) else { return };
+        let status = hosted.run.status();
+        if !status.is_end() || hosted.told {
+            return;
+        }
+        hosted.told = true;
+        let Some(parent) = hosted.parent.clone() else { return };
+        let outcome = match status {
+            RunStatus::Completed => {
+                ChildOutcome::Completed { output: hosted.run.output().cloned().unwrap_or_default() }
+            }
+            RunStatus::TimedOut => ChildOutcome::TimedOut,
+            RunStatus::Cancelled => ChildOutcome::Cancelled,
+            _ => {
+                let unknown = || Failure::new(ErrorKind::Internal, "it failed without a failure");
+                ChildOutcome::Failed { failure: hosted.run.failure().cloned().unwrap_or_else(unknown) }
+            }
+        };
+        let spend = hosted.run.spend().clone();
+        self.report_child(parent, outcome, spend);
+    }
+}

@@ -1,0 +1,153 @@
+//! What is said when something is the case: a gate is open, an event was recorded, nothing is left to do.
+
+use std::collections::BTreeSet;
+
+use wonder_core::def::Name;
+use wonder_core::event::{EventKind, GateId, TokenId};
+use wonder_core::input::Input;
+
+use super::{Happening, Hosted, START, World};
+use crate::said::{GateFilter, Said, Saying, When};
+
+/// Something to be said, and what it has been said to already.
+#[derive(Clone, Debug)]
+pub(super) struct Condition {
+    said: Said,
+    done: bool,
+    gates: BTreeSet<(Name, GateId)>,
+    /// How far each run's log has been looked at.
+    looked: std::collections::BTreeMap<Name, usize>,
+}
+
+pub(super) fn of(said: &[Said]) -> Vec<Condition> {
+    let open = said.iter().filter(|said| !matches!(said.when, When::At(_)));
+    let new = |said: &Said| Condition {
+        said: said.clone(),
+        done: false,
+        gates: BTreeSet::new(),
+        looked: Default::default(),
+    };
+    open.map(new).collect()
+}
+
+impl World {
+    /// What has a time goes into the queue at once.
+    pub(super) fn schedule_said(&mut self) {
+        let setting = self.setting.clone();
+        for said in &setting.said {
+            if let When::At(ms) = said.when {
+                let run = said.run.clone().unwrap_or_else(|| setting.start.id.clone());
+                self.order += 1;
+                let happening = Happening::Say { run, what: said.what.clone(), gate: None, quiet: false };
+                self.queue.insert((START.plus(ms), self.order), happening);
+            }
+        }
+    }
+
+    pub(super) fn meet_conditions(&mut self) {
+        let mut conditions = std::mem::take(&mut self.conditions);
+        for condition in conditions.iter_mut().filter(|condition| !condition.done) {
+            for (run, gate) in self.met(condition) {
+                self.say(condition, run, gate);
+                if condition.done {
+                    break;
+                }
+            }
+        }
+        self.conditions = conditions;
+    }
+
+    /// Nothing else is left to happen. True if somebody has something to say about that.
+    pub(super) fn idle_conditions(&mut self) -> bool {
+        let mut conditions = std::mem::take(&mut self.conditions);
+        let waiting = conditions.iter_mut().find(|c| !c.done && matches!(c.said.when, When::Idle));
+        let found = waiting.is_some();
+        if let Some(condition) = waiting {
+            let run = condition.said.run.clone().unwrap_or_else(|| self.setting.start.id.clone());
+            self.say(condition, run, None);
+            condition.done = true;
+        }
+        self.conditions = conditions;
+        found
+    }
+
+    fn say(&mut self, condition: &mut Condition, run: Name, gate: Option<GateId>) {
+        condition.done = !condition.said.each;
+        let what = condition.said.what.clone();
+        self.enqueue(condition.said.after_ms, Happening::Say { run, what, gate, quiet: false });
+    }
+
+    /// The runs, and gates, for which the condition has become true since it was last looked at.
+    fn met(&self, condition: &mut Condition) -> Vec<(Name, Option<GateId>)> {
+        let mut met = Vec::new();
+        let root = &self.setting.start.id;
+        for (id, hosted) in &self.runs {
+            if !is_meant(condition.said.run.as_ref(), id, hosted, root) {
+                continue;
+            }
+            match &condition.said.when {
+                When::Gate(filter) => {
+                    let gates = hosted.run.gates().map(|(gate, _)| gate).filter(|gate| fits(hosted, *gate, filter));
+                    let new: Vec<GateId> = gates.filter(|gate| condition.gates.insert((id.clone(), *gate))).collect();
+                    met.extend(new.into_iter().map(|gate| (id.clone(), Some(gate))));
+                }
+                When::Event { name, node } => {
+                    let from = condition.looked.insert(id.clone(), hosted.log.len()).unwrap_or(0);
+                    let recorded = hosted.log[from..].iter().filter(|event| {
+                        *event.kind.name() == **name && node.as_ref().is_none_or(|node| is_of(hosted, &event.kind, node))
+                    });
+                    met.extend(recorded.map(|_| (id.clone(), None)));
+                }
+                When::End if hosted.run.status().is_end() => met.push((id.clone(), None)),
+                _ => {}
+            }
+        }
+        met
+    }
+
+    /// What is said, as an input; nothing if it is an answer and no gate is there.
+    pub(super) fn input_of(&mut self, run: &Name, what: Saying, gate: Option<GateId>) -> Option<Input> {
+        Some(match what {
+            Saying::Event { name, key, payload, keep } => Input::EventArrived { name, key, payload, keep },
+            Saying::Do { operation, by, reason, grace_ms } => operation.input(&by, &reason, grace_ms),
+            Saying::Answer { gate: filter, answer, by } => {
+                let open = || {
+                    let hosted = self.runs.get(run)?;
+                    hosted.run.gates().map(|(gate, _)| gate).find(|gate| fits(hosted, *gate, &filter))
+                };
+                match gate.or_else(open) {
+                    Some(gate) => Input::GateAnswered { gate, answer, by },
+                    None => {
+                        self.note(run, format!("refused answer by {by}: no such gate is open"));
+                        return None;
+                    }
+                }
+            }
+        })
+    }
+}
+
+fn is_meant(named: Option<&Name>, id: &Name, hosted: &Hosted, root: &Name) -> bool {
+    match named {
+        None => id == root,
+        Some(named) => id == named || hosted.graph.name == *named,
+    }
+}
+
+fn fits(hosted: &Hosted, gate: GateId, filter: &GateFilter) -> bool {
+    let name = hosted.names.gate_node(gate);
+    let record = hosted.run.gates().find(|(open, _)| *open == gate).map(|(_, gate)| &gate.record);
+    let node = filter.node.as_ref().is_none_or(|node| name.is_some_and(|name| name.node == *node));
+    let kind = filter.kind.is_none_or(|kind| record.is_some_and(|record| record.kind == kind));
+    let branch = filter.branch.is_none_or(|at| name.is_some_and(|name| name.path.last() == Some(&at)));
+    node && kind && branch
+}
+
+/// Whether an event is about a token at this node.
+fn is_of(hosted: &Hosted, kind: &EventKind, node: &Name) -> bool {
+    let json = serde_json::to_value(kind).unwrap_or_default();
+    let by_ref = json.get("node").or_else(|| json.get("node_id")).and_then(|v| v.as_str());
+    let token = json.get("token").or_else(|| json.get("token_id")).and_then(serde_json::Value::as_u64);
+    let by_token = token.and_then(|id| hosted.names.get(TokenId(id))).map(|name| &*name.node);
+    by_token.or(by_ref) == Some(&**node)
+}

@@ -1,0 +1,55 @@
+//! The host dies between two steps: what it had in memory is gone, the logs are not. Every run is replayed
+//! and performs what it is owed. Workers and people live on: tasks report when they would have, and what was
+//! going to be said is said.
+
+use wonder_core::Run;
+use wonder_core::def::Name;
+
+use super::{Happening, World};
+
+impl World {
+    /// Dies and comes back. A replay that differs from what was in memory is a violation.
+    pub fn crash(&mut self) {
+        for (id, hosted) in &mut self.runs {
+            match Run::replay(hosted.graph.clone(), &hosted.log) {
+                Ok(run) => {
+                    if let Some(difference) = difference(&run, &hosted.run) {
+                        self.violations.push(format!("{id}: {difference}"));
+                    }
+                    hosted.run = run;
+                }
+                Err(error) => self.violations.push(format!("{id} cannot be replayed: {error}")),
+            }
+        }
+        let queue = std::mem::take(&mut self.queue);
+        for (due, happening) in queue {
+            match happening {
+                Happening::Say { quiet: false, .. } => drop(self.queue.insert(due, happening)),
+                Happening::Report { .. } => {}
+                other => drop(self.lost.insert(format!("{other:?}"), due)),
+            }
+        }
+        let ids: Vec<Name> = self.runs.keys().cloned().collect();
+        for id in ids {
+            for command in self.runs[&id].run.owed() {
+                self.perform(&id, command);
+            }
+        }
+        self.lost.clear();
+    }
+}
+
+/// How a replayed run differs from the one that lived; nothing if it does not.
+pub fn difference(replayed: &Run, live: &Run) -> Option<String> {
+    let text = |run: &Run| serde_json::to_string_pretty(run.state()).unwrap_or_else(|error| error.to_string());
+    if replayed.state() != live.state() || replayed.owed() != live.owed() {
+        let shown = crate::diff::lines(&text(live), &text(replayed)).unwrap_or_else(|| "(what is owed)".to_owned());
+        return Some(format!("replaying its log gives another state:\n{shown}"));
+    }
+    let (live, replayed) = (serde_json::to_vec(live.state()), serde_json::to_vec(replayed.state()));
+    match (live, replayed) {
+        (Ok(live), Ok(replayed)) if live == replayed => None,
+        (Ok(_), Ok(_)) => Some("equal states have different bytes".to_owned()),
+        (Err(error), _) | (_, Err(error)) => Some(format!("its state cannot be stored: {error}")),
+    }
+}

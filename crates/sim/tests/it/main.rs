@@ -1,0 +1,4 @@
+//! Everything the simulator holds the core to: scenarios, seeds, the lifecycle.
+
+mod scenarios;
+mod seeds;

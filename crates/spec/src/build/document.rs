@@ -1,0 +1,276 @@
+//! Documents: what each defines, and the definition.
+
+use std::collections::BTreeMap;
+
+use wonder_core::def::{
+    ActionDef, Bundle, Kind, ModelProfile, Name, NodeDef, Prices, PromptSpec, TaskDef, Text, TransitionDef,
+    WorkflowDef,
+};
+
+use super::Build;
+use crate::codes;
+use crate::diagnostics::Diagnostic;
+use crate::shape::{
+    ACTION_DOCUMENT, MODEL_DOCUMENT, PROMPT_DOCUMENT, Shape, TASK_DOCUMENT, WORKFLOW_DOCUMENT, is_kind,
+};
+use crate::tree::{Data, Node};
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum DocumentKind {
+    Workflow,
+    Task,
+    Action,
+    Prompt,
+    Model,
+}
+
+impl DocumentKind {
+    /// By `kind`, else by a key that only one of them has. None: nothing tells.
+    pub(crate) fn of(node: &Node<'_>) -> Option<DocumentKind> {
+        let has = |key: &str| node.entry(key).is_some();
+        match node.get("kind").and_then(Node::text) {
+            Some("workflow" | "graph" | "dag") => return Some(DocumentKind::Workflow),
+            Some("task") => return Some(DocumentKind::Task),
+            Some("action") => return Some(DocumentKind::Action),
+            Some("prompt") => return Some(DocumentKind::Prompt),
+            Some("model") => return Some(DocumentKind::Model),
+            _ => {}
+        }
+        Some(match () {
+            () if has("nodes") => DocumentKind::Workflow,
+            () if has("steps") => DocumentKind::Task,
+            () if node.entries().iter().any(|entry| is_kind(&entry.key)) => DocumentKind::Action,
+            () if has("template") => DocumentKind::Prompt,
+            () if has("model") => DocumentKind::Model,
+            () => return None,
+        })
+    }
+
+    pub(crate) fn shape(self) -> &'static Shape {
+        match self {
+            DocumentKind::Workflow => WORKFLOW_DOCUMENT,
+            DocumentKind::Task => TASK_DOCUMENT,
+            DocumentKind::Action => ACTION_DOCUMENT,
+            DocumentKind::Prompt => PROMPT_DOCUMENT,
+            DocumentKind::Model => MODEL_DOCUMENT,
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            DocumentKind::Workflow => "workflow",
+            DocumentKind::Task => "task",
+            DocumentKind::Action => "action",
+            DocumentKind::Prompt => "prompt",
+            DocumentKind::Model => "model",
+        }
+    }
+}
+
+/// A document, built.
+pub(crate) enum Built {
+    /// With everything written inside it.
+    Workflow(Bundle),
+    /// With the actions written in its steps.
+    Task(TaskDef, BTreeMap<Name, ActionDef>),
+    Action(ActionDef),
+    Prompt(PromptSpec),
+    Model(ModelProfile),
+}
+
+/// Everything that can be named, by kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parts {
+    pub tasks: BTreeMap<Name, TaskDef>,
+    pub actions: BTreeMap<Name, ActionDef>,
+    pub prompts: BTreeMap<Name, PromptSpec>,
+    pub models: BTreeMap<Name, ModelProfile>,
+}
+
+impl Build<'_> {
+    pub(crate) fn document(&mut self, kind: DocumentKind, node: &Node<'_>) -> Built {
+        let name = self.text(node, "name").unwrap_or_else(|| self.spots.text("unnamed", node.span));
+        match kind {
+            DocumentKind::Workflow => Built::Workflow(self.workflow(name, node)),
+            DocumentKind::Task => {
+                let task = self.task(name, node);
+                Built::Task(task, std::mem::take(&mut self.actions))
+            }
+            DocumentKind::Action => Built::Action(self.action(name, node)),
+            DocumentKind::Prompt => Built::Prompt(self.prompt(name, node)),
+            DocumentKind::Model => Built::Model(self.model(name, node)),
+        }
+    }
+
+    fn workflow(&mut self, name: Text, node: &Node<'_>) -> Bundle {
+        let mut transitions = Vec::new();
+        let nodes = self.nodes(node, &mut transitions);
+        for transition in node.get("transitions").map_or(&[][..], Node::items) {
+            if let Some(from) = self.text(transition, "from") {
+                transitions.extend(self.transition(transition, from));
+            }
+        }
+        let kind = self.kind(node, &nodes, &mut transitions);
+        let named = self.named(node);
+        let mut tasks = std::mem::take(&mut self.tasks);
+        tasks.extend(named.tasks);
+        let mut actions = std::mem::take(&mut self.actions);
+        actions.extend(named.actions);
+        let workflow = self.workflow_def(name, node, kind, nodes, transitions);
+        Bundle { workflow, tasks, actions, prompts: named.prompts, models: named.models }
+    }
+
+    fn workflow_def(
+        &mut self,
+        name: Text,
+        node: &Node<'_>,
+        kind: Kind,
+        nodes: Vec<NodeDef>,
+        transitions: Vec<TransitionDef>,
+    ) -> WorkflowDef {
+        let labels = node.get("labels").map_or(&[][..], Node::entries);
+        let label = |entry: &crate::tree::Entry<'_>| Some((entry.key.as_ref().into(), self.scalar(&entry.value)?.as_ref().into()));
+        WorkflowDef {
+            labels: labels.iter().filter_map(label).collect(),
+            id: self.name(node, "id"),
+            version: self.count(node, "version"),
+            spot: name.spot,
+            name,
+            description: self.name(node, "description"),
+            project_id: self.name(node, "project_id"),
+            library_id: self.name(node, "library_id"),
+            tags: self.names(node, "tags"),
+            kind,
+            input_schema: self.schema(node, "input_schema"),
+            context_schema: self.schema(node, "context_schema"),
+            output_schema: self.schema(node, "output_schema"),
+            output_mapping: self.mapping(node, "output_mapping"),
+            initial_node: self.text(node, "initial_node"),
+            nodes,
+            transitions,
+            timeout_ms: self.duration(node, "timeout"),
+            on_timeout: self.word(node, "on_timeout").unwrap_or_default(),
+            on_error: self.rules(node),
+            budget: self.budget(node),
+            concurrency: self.concurrency(node),
+            max_parallel: self.positive(node, "max_parallel"),
+            mutations_max: self.count(node, "mutations_max"),
+            nodes_max: self.positive(node, "nodes_max"),
+            triggers: node.get("triggers").map(Node::value),
+            context_tables: self.flag(node, "context_tables"),
+            created_at: self.name(node, "created_at"),
+            updated_at: self.name(node, "updated_at"),
+        }
+    }
+
+    /// As a map by ref, in the order written, or as a list.
+    fn nodes(&mut self, node: &Node<'_>, transitions: &mut Vec<TransitionDef>) -> Vec<NodeDef> {
+        match node.get("nodes").map(|nodes| &nodes.data) {
+            Some(Data::Map(entries)) => {
+                let mut nodes = Vec::with_capacity(entries.list.len());
+                for entry in &entries.list {
+                    let reference = self.spots.text(&entry.key, entry.key_span);
+                    nodes.push(self.node(reference, &entry.value, transitions));
+                }
+                nodes
+            }
+            Some(Data::List(items)) => {
+                let mut nodes = Vec::with_capacity(items.len());
+                for item in items {
+                    if let Some(reference) = self.text(item, "ref") {
+                        nodes.push(self.node(reference, item, transitions));
+                    }
+                }
+                nodes
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// As written, else a dag if a node has `needs`. A dag with transitions is reported once, and loses them.
+    fn kind(&mut self, node: &Node<'_>, nodes: &[NodeDef], transitions: &mut Vec<TransitionDef>) -> Kind {
+        let needs = nodes.iter().find_map(|node| node.needs.first());
+        let written = node.get("kind").and_then(Node::text);
+        let kind = match written {
+            Some("graph") => Kind::Graph,
+            Some("dag") => Kind::Dag,
+            _ if needs.is_some() => Kind::Dag,
+            _ => Kind::Graph,
+        };
+        if kind == Kind::Dag
+            && let Some(first) = transitions.first()
+        {
+            let span = self.spots.span(first.to.spot).unwrap_or_default();
+            let message = "a workflow has transitions or `needs`, not both";
+            let problem = Diagnostic::error(codes::GRAPH_AND_DAG, span, message)
+                .label("a transition here")
+                .help("keep `next` and `transitions` for a graph, `needs` for a dag");
+            self.problems.push(match needs.and_then(|need| self.spots.span(need.spot)) {
+                Some(need) => problem.also(need, "`needs` here makes it a dag"),
+                None => problem,
+            });
+            transitions.clear();
+        }
+        kind
+    }
+
+    /// `tasks`, `actions`, `prompts` and `models` of a workflow.
+    fn named(&mut self, node: &Node<'_>) -> Parts {
+        let mut parts = Parts::default();
+        let each = |key: &str| node.get(key).map_or(&[][..], Node::entries);
+        for entry in each("tasks") {
+            let name = self.spots.text(&entry.key, entry.key_span);
+            parts.tasks.insert(name.text.clone(), self.task(name, &entry.value));
+        }
+        for entry in each("actions") {
+            let name = self.spots.text(&entry.key, entry.key_span);
+            parts.actions.insert(name.text.clone(), self.action(name, &entry.value));
+        }
+        for entry in each("prompts") {
+            let name = self.spots.text(&entry.key, entry.key_span);
+            parts.prompts.insert(name.text.clone(), self.prompt(name, &entry.value));
+        }
+        for entry in each("models") {
+            let name = self.spots.text(&entry.key, entry.key_span);
+            parts.models.insert(name.text.clone(), self.model(name, &entry.value));
+        }
+        parts
+    }
+
+    fn prompt(&mut self, name: Text, node: &Node<'_>) -> PromptSpec {
+        PromptSpec {
+            id: self.name(node, "id"),
+            version: self.count(node, "version"),
+            spot: name.spot,
+            name,
+            system: self.text(node, "system"),
+            template: self.text_or_empty(node, "template"),
+            requires: self.schema(node, "requires"),
+            produces: self.schema(node, "produces"),
+            examples: node.get("examples").map_or(&[][..], Node::items).iter().map(Node::value).collect(),
+        }
+    }
+
+    fn model(&mut self, name: Text, node: &Node<'_>) -> ModelProfile {
+        let parameters = node.get("parameters").map_or(&[][..], Node::entries).iter();
+        let price = |key: &str| node.get("prices").and_then(|prices| self.money(prices, key));
+        let prices = Prices {
+            input: price("input").unwrap_or(0),
+            output: price("output").unwrap_or(0),
+            cached_input: price("cached_input"),
+        };
+        ModelProfile {
+            id: self.name(node, "id"),
+            version: self.count(node, "version"),
+            spot: name.spot,
+            name,
+            provider: self.name(node, "provider"),
+            model: self.name(node, "model").unwrap_or_default(),
+            parameters: parameters.map(|entry| (entry.key.as_ref().into(), entry.value.value())).collect(),
+            fallbacks: self.texts(node, "fallbacks"),
+            cheaper: self.text(node, "cheaper"),
+            prices,
+            max_output_tokens: self.count(node, "max_output_tokens"),
+        }
+    }
+}

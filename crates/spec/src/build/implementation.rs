@@ -1,0 +1,211 @@
+//! What an action does, by kind, short forms included.
+
+use wonder_core::def::{
+    ArtifactRead, ArtifactWrite, Assert, Callee, CommandLine, HttpRequest, HumanGate, Implementation, LlmCall, McpTool,
+    Mock, MockError, MockOutcome, MockUsage, Shell, ShellLimits, Sleep, Text, Tree, UpdateContext, WaitEvent,
+    WorkflowCall,
+};
+use wonder_core::error::ErrorKind;
+
+use super::{Build, one_or_list, word};
+use crate::tree::{Data, Entry, Node};
+
+impl Build<'_> {
+    /// Whatever cannot be read becomes an action that does nothing.
+    pub(super) fn implementation(&mut self, entry: &Entry<'_>) -> Implementation {
+        let node = &entry.value;
+        match &*entry.key {
+            "llm_call" => Implementation::LlmCall(self.llm_call(node)),
+            "mcp_tool" => Implementation::McpTool(McpTool {
+                server: self.text_or_empty(node, "server"),
+                tool: self.text_or_empty(node, "tool"),
+                arguments: self.tree(node, "arguments"),
+            }),
+            "http_request" => Implementation::HttpRequest(self.http_request(node)),
+            "shell" => Implementation::Shell(self.shell(node)),
+            "update_context" => {
+                Implementation::UpdateContext(UpdateContext { set: self.writes(node, "set").unwrap_or_default() })
+            }
+            "assert" => Implementation::Assert(self.assert(node)),
+            "artifact_write" => Implementation::ArtifactWrite(ArtifactWrite {
+                artifact_type: self.text(node, "type"),
+                name: self.text_or_empty(node, "name"),
+                content: self.tree(node, "content"),
+                path: self.text(node, "path"),
+            }),
+            "artifact_read" => Implementation::ArtifactRead(ArtifactRead { reference: self.short(node, "ref") }),
+            "human_gate" => Implementation::HumanGate(self.human_gate(node)),
+            "workflow_call" => Implementation::WorkflowCall(self.workflow_call(node)),
+            "wait_event" => Implementation::WaitEvent(WaitEvent {
+                event: self.short(node, "event"),
+                key: self.text(node, "key"),
+                timeout_ms: self.duration(node, "timeout"),
+                on_timeout: self.word(node, "on_timeout").unwrap_or_default(),
+                default: node.get("default").map(Node::value),
+            }),
+            "sleep" => Implementation::Sleep(self.sleep(node)),
+            "mock" => Implementation::Mock(self.mock(node)),
+            _ => placeholder(),
+        }
+    }
+
+    /// The value itself if it is a short form, else what is under `key`; empty if neither is there.
+    fn short(&mut self, node: &Node<'_>, key: &str) -> Text {
+        self.text_of(node).unwrap_or_else(|| self.text_or_empty(node, key))
+    }
+
+    fn llm_call(&mut self, node: &Node<'_>) -> LlmCall {
+        let prompt_spec = node.get("prompt_spec").and_then(|name| self.name_at(name));
+        let tools = node.get("tools").map_or(&[][..], Node::items);
+        LlmCall {
+            model: self.text(node, "model"),
+            prompt: self.text(node, "prompt"),
+            prompt_spec: prompt_spec.map(|(name, _)| name),
+            system: self.text(node, "system"),
+            messages: self.tree(node, "messages"),
+            output_schema: self.schema(node, "output_schema"),
+            tools: tools.iter().filter_map(|tool| Some(self.name_at(tool)?.0)).collect(),
+            max_turns: self.positive(node, "max_turns"),
+            max_tokens: self.count(node, "max_tokens"),
+            temperature: match node.get("temperature").map(|node| &node.data) {
+                Some(Data::Int(number)) => Some(*number as f64),
+                Some(Data::Float(number)) => Some(*number),
+                _ => None,
+            },
+            stop: self.names(node, "stop"),
+            stream: self.maybe_flag(node, "stream"),
+        }
+    }
+
+    fn http_request(&mut self, node: &Node<'_>) -> HttpRequest {
+        HttpRequest {
+            method: self.text(node, "method"),
+            url: self.short(node, "url"),
+            query: self.tree(node, "query"),
+            headers: self.tree(node, "headers"),
+            json: self.tree(node, "json"),
+            body: self.text(node, "body"),
+            expect: node.get("expect").map_or_else(Vec::new, |e| one_or_list(e).iter().map(Node::value).collect()),
+            max_bytes: self.count(node, "max_bytes"),
+            allow_private: self.flag(node, "allow_private"),
+        }
+    }
+
+    fn shell(&mut self, node: &Node<'_>) -> Shell {
+        let command = if matches!(node.data, Data::Map(_)) { node.get("command") } else { Some(node) };
+        let limits = node.get("limits");
+        let limit = |key: &str| limits.and_then(|limits| self.count(limits, key));
+        let limits = ShellLimits {
+            cpu: limit("cpu"),
+            memory: limit("memory"),
+            files: limit("files"),
+            output_bytes: limit("output_bytes"),
+        };
+        let exits = node.get("expect_exit").map_or(&[][..], one_or_list);
+        let exits = exits.iter().filter_map(|exit| match exit.data {
+            Data::Int(code) => i32::try_from(code).ok(),
+            _ => None,
+        });
+        Shell {
+            expect_exit: exits.collect(),
+            command: self.command(command),
+            cwd: self.text(node, "cwd"),
+            env: self.tree(node, "env"),
+            stdin: self.text(node, "stdin"),
+            isolation: self.word(node, "isolation").unwrap_or_default(),
+            limits,
+            image: self.text(node, "image"),
+            network: self.maybe_flag(node, "network"),
+        }
+    }
+
+    fn command(&mut self, node: Option<&Node<'_>>) -> CommandLine {
+        match node.map(|node| (node, &node.data)) {
+            Some((_, Data::List(items))) => {
+                CommandLine::Arguments(items.iter().filter_map(|item| self.text_of(item)).collect())
+            }
+            Some((node, _)) => CommandLine::Line(self.text_of(node).unwrap_or_default()),
+            None => CommandLine::Line(Text::default()),
+        }
+    }
+
+    fn assert(&mut self, node: &Node<'_>) -> Assert {
+        let at_least = node.get("score_at_least").filter(|node| matches!(node.data, Data::Int(_) | Data::Float(_) | Data::Text(_)));
+        Assert {
+            that: self.text_of(node).or_else(|| self.text(node, "that")),
+            message: self.text(node, "message"),
+            value: self.text(node, "value"),
+            schema: self.schema(node, "schema"),
+            score: self.text(node, "score"),
+            score_at_least: at_least.map(|node| self.tree_of(node)),
+        }
+    }
+
+    fn human_gate(&mut self, node: &Node<'_>) -> HumanGate {
+        HumanGate {
+            title: self.text_of(node).or_else(|| self.text(node, "title")),
+            body: self.text(node, "body"),
+            form: self.schema(node, "form"),
+            assignees: self.texts(node, "assignees"),
+            quorum: self.positive(node, "quorum"),
+            timeout_ms: self.duration(node, "timeout"),
+            on_timeout: self.word(node, "on_timeout").unwrap_or_default(),
+            default: node.get("default").map(Node::value),
+            escalate: self.texts(node, "escalate"),
+            remind_every_ms: self.duration(node, "remind_every"),
+        }
+    }
+
+    fn workflow_call(&mut self, node: &Node<'_>) -> WorkflowCall {
+        let from_context = node.get("workflow").and_then(|workflow| self.text(workflow, "from_context"));
+        WorkflowCall {
+            workflow: match from_context {
+                Some(from_context) => Callee::FromContext { from_context },
+                None => Callee::Named(self.short(node, "workflow")),
+            },
+            on_failure: self.word(node, "on_failure").unwrap_or_default(),
+            inherit_timeout: self.flag(node, "inherit_timeout"),
+            inherit_artifacts: self.flag(node, "inherit_artifacts"),
+        }
+    }
+
+    fn sleep(&mut self, node: &Node<'_>) -> Sleep {
+        Sleep { duration: self.text_of(node).or_else(|| self.text(node, "for")), until: self.text(node, "until") }
+    }
+
+    fn mock(&mut self, node: &Node<'_>) -> Mock {
+        let outcomes = match node.get("outcomes") {
+            Some(list) => list.items().iter().map(|outcome| self.outcome(outcome)).collect(),
+            None => vec![self.outcome(node)],
+        };
+        Mock { outcomes }
+    }
+
+    fn outcome(&mut self, node: &Node<'_>) -> MockOutcome {
+        let usage = node.get("usage");
+        let number = |key: &str| usage.and_then(|usage| self.count(usage, key)).unwrap_or(0);
+        let usage = MockUsage {
+            input_tokens: number("input_tokens"),
+            output_tokens: number("output_tokens"),
+            usd_micros: usage.and_then(|usage| self.money(usage, "cost_usd")).unwrap_or(0),
+        };
+        let error = node.get("error").and_then(|error| self.mock_error(error));
+        let delay_ms = self.duration(node, "delay");
+        MockOutcome { output: self.output(node), error, delay_ms, usage }
+    }
+
+    /// `output: null` is a result as good as any.
+    fn output(&mut self, node: &Node<'_>) -> Option<Tree> {
+        self.tree(node, "output")
+    }
+
+    fn mock_error(&mut self, node: &Node<'_>) -> Option<MockError> {
+        let kind: ErrorKind = word(node.text().or_else(|| node.get("kind")?.text())?)?;
+        Some(MockError { kind, message: self.text(node, "message") })
+    }
+}
+
+/// Stands for an action that could not be read.
+pub(super) fn placeholder() -> Implementation {
+    Implementation::Mock(Mock { outcomes: vec![MockOutcome::default()] })
+}

@@ -1,0 +1,80 @@
+//! Nodes, and the transitions written under them.
+
+use wonder_core::def::{MayMutate, Name, NodeDef, TaskDef, Text, TransitionDef};
+
+use super::{Build, one_or_list};
+use crate::shape::is_kind;
+use crate::tree::{Data, Node};
+
+impl Build<'_> {
+    pub(super) fn node(&mut self, reference: Text, node: &Node<'_>, transitions: &mut Vec<TransitionDef>) -> NodeDef {
+        let (task, task_version, inline) = self.node_task(&reference, node);
+        self.taint(reference.spot, node.span);
+        if let Some(next) = node.get("next") {
+            for transition in one_or_list(next) {
+                transitions.extend(self.transition(transition, reference.clone()));
+            }
+        }
+        let adaptive = node.get("timeout").and_then(Node::text) == Some("adaptive");
+        NodeDef {
+            id: self.name(node, "id"),
+            name: self.name(node, "name"),
+            task,
+            task_version: self.count(node, "task_version").or(task_version),
+            inline,
+            input_mapping: self.mapping(node, "input_mapping"),
+            output_mapping: self.writes(node, "output_mapping"),
+            timeout_ms: if adaptive { self.count(node, "timeout_ms") } else { self.duration(node, "timeout") },
+            timeout_adaptive: adaptive,
+            on_timeout: self.word(node, "on_timeout").unwrap_or_default(),
+            fan_out: self.word(node, "fan_out").unwrap_or_default(),
+            on_error: self.rules(node),
+            budget: self.budget(node),
+            may_mutate: self.may_mutate(node),
+            estimate: self.estimate(node),
+            needs: self.texts(node, "needs"),
+            join: self.strategy(node, "join"),
+            when: self.text(node, "when"),
+            foreach: self.foreach(node),
+            spot: reference.spot,
+            reference,
+        }
+    }
+
+    /// The name of the node's task, its version, and whether it is written in place: then it is
+    /// `node:REF`, and so is its action if a kind is written on the node itself.
+    fn node_task(&mut self, reference: &Text, node: &Node<'_>) -> (Text, Option<u32>, bool) {
+        if let Some(named) = node.get("task").and_then(|task| self.name_at(task)) {
+            return (named.0, named.1, false);
+        }
+        let name: Name = format!("node:{reference}").into();
+        let text = Text { text: name.clone(), spot: reference.spot };
+        let steps = match node.get("steps") {
+            Some(_) => self.steps(node, &name),
+            None => {
+                let kind = node.entries().iter().find(|entry| is_kind(&entry.key));
+                let action = match kind {
+                    Some(entry) => self.inline_action(&name, entry),
+                    None => self.no_action(text.clone()),
+                };
+                let step = self.lone_step(name.clone(), action.implementation.kind(), action.spot);
+                self.actions.insert(name.clone(), action);
+                vec![step]
+            }
+        };
+        let retry = self.retry(node, "retry");
+        let task = TaskDef { name: text.clone(), steps, retry, spot: reference.spot, ..TaskDef::default() };
+        self.tasks.insert(name, task);
+        (text, None, true)
+    }
+
+    fn may_mutate(&self, map: &Node<'_>) -> Option<MayMutate> {
+        let node = map.get("may_mutate")?;
+        match node.data {
+            Data::Bool(false) => None,
+            _ => Some(MayMutate {
+                max_nodes: self.positive(node, "max_nodes").unwrap_or_else(MayMutate::default_max_nodes),
+            }),
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Problems as people see them: all of a file's, in file order, underlined, with a way out.
+//!
+//! Rendering never fails and never prints more than a screenful per problem, however long a line is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use miette::{
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
+    SpanContents,
+};
+use wonder_core::problem::{Code, Severity};
+
+use crate::place::{Lines, Span};
+
+/// How many problems are rendered; the rest are counted. JSON has all of them.
+const RENDERED_MAX: usize = 50;
+/// Columns of a rendered report.
+const WIDTH: usize = 100;
+/// Characters of a line shown before and after what is underlined, where the line is longer.
+const LINE_BYTES_MAX: usize = 160;
+
+/// One problem, with its place in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    pub code: Code,
+    pub severity: Severity,
+    /// None: about the file as a whole.
+    pub span: Option<Span>,
+    pub message: String,
+    /// What stands under the underline.
+    pub label: String,
+    pub help: Option<String>,
+    /// Other places that matter, each with its own label.
+    pub also: Vec<(Span, String)>,
+}
+
+impl Diagnostic {
+    pub(crate) fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            code,
+            severity: Severity::Error,
+            span: Some(span),
+            message: message.into(),
+            label: String::new(),
+            help: None,
+            also: Vec::new(),
+        }
+    }
+
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.label = label.into();
+        self
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn maybe_help(mut self, help: Option<String>) -> Diagnostic {
+        self.help = help.or(self.help);
+        self
+    }
+
+    pub(crate) fn also(mut self, span: Span, label: impl Into<String>) -> Diagnostic {
+        self.also.push((span, label.into()));
+        self
+    }
+}
+
+/// A file that was read: its name and text, for those who show problems in it.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub name: String,
+    pub text: String,
+    lines: Lines,
+}
+
+impl Source {
+    pub(crate) fn new(name: &str, text: &str) -> Arc<Source> {
+        Arc::new(Source { name: name.to_owned(), text: text.to_owned(), lines: Lines::new(text) })
+    }
+
+    /// The part of a span that is on its first line.
+    fn first_line(&self, span: Span) -> Span {
+        let text = span.of(&self.text);
+        let line = text.split('\n').next().unwrap_or("").trim_end();
+        Span::new(span.start as usize, span.start as usize + line.len())
+    }
+}
+
+/// Errors and warnings of one file, in file order.
+#[derive(Clone)]
+pub struct Diagnostics {
+    source: Arc<Source>,
+    list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    pub(crate) fn new(source: Arc<Source>, mut list: Vec<Diagnostic>) -> Diagnostics {
+        list.sort_by_key(|problem| problem.span.map_or((0, 0), |span| (span.start, span.end)));
+        let mut kept: Vec<Diagnostic> = Vec::with_capacity(list.len());
+        for problem in list {
+            let same = |earlier: &&Diagnostic| earlier.span == problem.span;
+            if !kept.iter().rev().take_while(same).any(|earlier| *earlier == problem) {
+                kept.push(problem);
+            }
+        }
+        Diagnostics { source, list: kept }
+    }
+
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.list.iter()
+    }
+
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|problem| problem.severity == Severity::Error)
+    }
+
+    pub fn file_name(&self) -> &str {
+        &self.source.name
+    }
+
+    /// The text that a problem underlines.
+    pub fn text_at(&self, problem: &Diagnostic) -> &str {
+        problem.span.map_or("", |span| span.of(&self.source.text))
+    }
+
+    /// For people. Without colour it is plain ASCII, but for what the file itself says.
+    pub fn render(&self, color: bool) -> String {
+        let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::none() };
+        let handler = GraphicalReportHandler::new_themed(theme)
+            .with_width(WIDTH)
+            .with_links(false)
+            .with_context_lines(1)
+            .without_cause_chain();
+        let mut out = String::new();
+        for problem in self.list.iter().take(RENDERED_MAX) {
+            let report = Report { source: &self.source, problem };
+            if handler.render_report(&mut out, &report).is_err() {
+                out.push_str(&format!("{}: {}\n", problem.code, problem.message));
+            }
+            out.push('\n');
+        }
+        out.push_str(&self.summary());
+        out.push('\n');
+        out
+    }
+
+    /// `2 errors and 1 warning in judge.yaml`, and how many of them are not shown.
+    pub fn summary(&self) -> String {
+        let errors = self.list.iter().filter(|p| p.severity == Severity::Error).count();
+        let warnings = self.list.len() - errors;
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let found = match (errors, warnings) {
+            (0, 0) => "no problems".to_owned(),
+            (0, warnings) => count(warnings, "warning"),
+            (errors, 0) => count(errors, "error"),
+            (errors, warnings) => format!("{} and {}", count(errors, "error"), count(warnings, "warning")),
+        };
+        match self.list.len().checked_sub(RENDERED_MAX) {
+            Some(more @ 1..) => format!("{found} in {} ({more} not shown)", self.source.name),
+            _ => format!("{found} in {}", self.source.name),
+        }
+    }
+
+    /// For programs: a list with every field, lines and columns from 1, offsets in bytes.
+    pub fn to_json(&self) -> serde_json::Value {
+        self.list.iter().map(|problem| self.problem_to_json(problem)).collect()
+    }
+
+    fn problem_to_json(&self, problem: &Diagnostic) -> serde_json::Value {
+        let Source { name, text, lines } = &*self.source;
+        let place = |span: Span| {
+            let (line, column) = lines.position(span.start as usize, text);
+            let (end_line, end_column) = lines.position(span.end as usize, text);
+            serde_json::json!({
+                "line": line, "column": column, "end_line": end_line, "end_column": end_column,
+                "offset": span.start, "length": span.end - span.start,
+            })
+        };
+        let also = problem.also.iter().map(|(span, label)| {
+            let mut at = place(*span);
+            at["label"] = label.as_str().into();
+            at
+        });
+        let mut json = problem.span.map_or_else(|| serde_json::json!({}), place);
+        json["file"] = name.as_str().into();
+        json["code"] = problem.code.0.into();
+        json["severity"] = severity_word(problem.severity).into();
+        json["message"] = problem.message.as_str().into();
+        json["label"] = problem.label.as_str().into();
+        json["help"] = problem.help.clone().into();
+        json["text"] = self.source.first_line(problem.span.unwrap_or_default()).of(text).into();
+        json["also"] = also.collect();
+        json
+    }
+}
+
+impl<'d> IntoIterator for &'d Diagnostics {
+    type Item = &'d Diagnostic;
+    type IntoIter = std::slice::Iter<'d, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Diagnostics").field("file", &self.source.name).field("list", &self.list).finish()
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+/// What `miette` draws.
+#[derive(Debug)]
+struct Report<'d> {
+    source: &'d Source,
+    problem: &'d Diagnostic,
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem.message)
+    }
+}
+
+impl std::error::Error for Report<'_> {}
+
+impl miette::Diagnostic for Report<'_> {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(format!("{}[{}]", severity_word(self.problem.severity), self.problem.code)))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.problem.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.problem.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.problem.span.is_some().then_some(self.source as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let labelled = |span: Span, label: &str, primary: bool| {
+            let span = self.source.first_line(span);
+            let range = (span.start as usize, (span.end - span.start) as usize);
+            let label = (!label.is_empty()).then(|| label.to_owned());
+            if primary {
+                LabeledSpan::new_primary_with_span(label, range)
+            } else {
+                LabeledSpan::new_with_span(label, range)
+            }
+        };
+        let own = labelled(self.problem.span?, &self.problem.label, true);
+        let also = self.problem.also.iter().map(move |(span, label)| labelled(*span, label, false));
+        Some(Box::new(std::iter::once(own).chain(also)))
+    }
+}
+
+/// Finds lines by its table, so that a problem at the end of ten megabytes costs no scan, and cuts lines
+/// that no screen could hold.
+impl SourceCode for Source {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let text = &self.text;
+        let (from, to) = (span.offset().min(text.len()), (span.offset() + span.len()).min(text.len()));
+        let first = self.lines.line(from).saturating_sub(before);
+        let last = self.lines.line(to) + after;
+        let (mut start, mut end) = (self.lines.start(first, text), self.lines.start(last + 1, text));
+        let mut line = first;
+        if before == 0 || from - start > LINE_BYTES_MAX * (before + 1) {
+            line = self.lines.line(from);
+            start = if before == 0 { from } else { boundary(text, from.saturating_sub(LINE_BYTES_MAX / 4)) };
+            start = start.max(self.lines.start(line, text));
+        }
+        if end.saturating_sub(to) > LINE_BYTES_MAX * (after + 1) {
+            let line_end = self.lines.start(self.lines.line(to) + 1, text);
+            end = line_end.min(boundary(text, to + LINE_BYTES_MAX));
+        }
+        let column = if before == 0 { self.lines.position(from, text).1 - 1 } else { 0 };
+        let data = &text.as_bytes()[start..end];
+        let range = SourceSpan::from((start, end - start));
+        Ok(Box::new(MietteSpanContents::new_named(self.name.clone(), data, range, line, column, last - first + 1)))
+    }
+}
+
+/// The nearest start of a character at or before `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

@@ -1,0 +1,42 @@
+//! Reads what people write: YAML or JSON text to checked definitions, with diagnostics that say where, what
+//! was expected, and what to do.
+//!
+//! It does no IO, runs nothing and resolves nothing outside the text it is given, except through a
+//! [`Library`] that the caller fills. What a workflow means is `wonder_core`'s business; this crate finds
+//! the place in the file for whatever core has to say.
+//!
+//! ```
+//! let text = "wonder: 1\nname: hello\nnodes:\n  greet: {shell: \"echo {{ input.who }}\"}\n";
+//! let reading = wonder_spec::read(text, "hello.yaml").map_err(|problems| problems.render(false)).unwrap();
+//! assert_eq!(reading.bundles[0].workflow.name.as_str(), "hello");
+//!
+//! let problems = wonder_spec::read("wonder: 1\nname: hello\nnods: {}\n", "hello.yaml").unwrap_err();
+//! assert!(problems.render(false).contains("did you mean `nodes`?"));
+//! ```
+
+mod build;
+mod check;
+pub mod codes;
+mod diagnostics;
+mod draw;
+mod expand;
+mod explain;
+mod place;
+mod reader;
+mod resolve;
+mod scalar;
+mod schema;
+mod shape;
+mod syntax;
+mod tree;
+mod within;
+
+pub use diagnostics::{Diagnostic, Diagnostics};
+pub use draw::{dot, mermaid};
+pub use expand::{expand, from_stored};
+pub use explain::{all as explained, explain};
+pub use place::Span;
+pub use reader::{Definition, Reading, read, read_with};
+pub use resolve::Library;
+pub use schema::schema;
+pub use tree::{COPIES_MAX, DEPTH_MAX, FILE_BYTES_MAX, NODES_MAX};

@@ -1,0 +1,423 @@
+//! Reads a file: text, tree, shapes, definitions, bundles, checked graphs; every problem of every document
+//! in one pass, in file order.
+//!
+//! It opens no files and asks nobody: what lies outside the text comes in as a [`Library`].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use wonder_core::def::{
+    ActionDef, Bundle, Implementation, Mock, MockOutcome, ModelProfile, Name, NodeDef, PromptSpec, Spot, StepDef,
+    TaskDef, Text, WorkflowDef,
+};
+use wonder_core::graph::{Graph, codes as core_codes};
+use wonder_core::problem::{Code, Problem, Severity, nearest};
+
+use crate::build::{Build, Built, DocumentKind, Parts};
+use crate::check::Checker;
+use crate::codes;
+use crate::diagnostics::{Diagnostic, Diagnostics, Source};
+use crate::place::Span;
+use crate::resolve::{Library, complete};
+use crate::tree::{self, Data, FILE_BYTES_MAX, Node};
+use crate::within::part;
+
+/// A file without errors.
+#[derive(Debug)]
+pub struct Reading {
+    /// Everything it defines, in order.
+    pub definitions: Vec<Definition>,
+    /// One per workflow; the first is the one that `run` starts.
+    pub bundles: Vec<Arc<Bundle>>,
+    /// The same, checked and compiled.
+    pub graphs: Vec<Arc<Graph>>,
+    pub warnings: Diagnostics,
+}
+
+/// What one document defines.
+#[derive(Clone, Debug)]
+pub enum Definition {
+    Workflow(Arc<Bundle>),
+    /// With the actions written in its steps, by their generated names.
+    Task(TaskDef, BTreeMap<Name, ActionDef>),
+    Action(ActionDef),
+    Prompt(PromptSpec),
+    Model(ModelProfile),
+}
+
+/// Reads a file that needs nothing from outside.
+pub fn read(source: &str, file_name: &str) -> Result<Reading, Diagnostics> {
+    read_with(source, file_name, &Library::default())
+}
+
+/// Reads a file whose definitions may name some of `library`.
+pub fn read_with(source: &str, file_name: &str, library: &Library) -> Result<Reading, Diagnostics> {
+    if source.len() > FILE_BYTES_MAX {
+        let message = format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", source.len());
+        let problem = Diagnostic { span: None, ..Diagnostic::error(codes::TOO_LARGE, Span::default(), message) };
+        return Err(Diagnostics::new(Source::new(file_name, ""), vec![problem]));
+    }
+    let prepared = tree::prepare(source);
+    let forest = tree::parse(source, &prepared);
+    let stopped = forest.stopped;
+    let mut reader =
+        Reader { source, library, problems: forest.problems, places: HashSet::new(), broken: BTreeSet::new() };
+    // What comes after a broken text is not known, so nothing is said of what is missing in it.
+    if !stopped {
+        reader.format(&forest.documents);
+    }
+    let outcome = if stopped { None } else { Some(reader.documents(&forest.documents)) };
+    let failed = reader.problems.iter().any(|problem| problem.severity == Severity::Error);
+    let problems = Diagnostics::new(Source::new(file_name, source), reader.problems);
+    match outcome {
+        Some(outcome) if !failed => Ok(Reading {
+            definitions: outcome.definitions,
+            bundles: outcome.bundles,
+            graphs: outcome.graphs,
+            warnings: problems,
+        }),
+        _ => Err(problems),
+    }
+}
+
+/// What core says about where tokens go: meaningless when nodes or transitions could not be read.
+const FLOW: [Code; 16] = [
+    core_codes::NO_NODES,
+    core_codes::UNREACHABLE,
+    core_codes::NO_END,
+    core_codes::ENDLESS_CYCLE,
+    core_codes::UNKNOWN_GROUP,
+    core_codes::BAD_DAG_JOIN,
+    core_codes::UNFED_FAN_IN,
+    core_codes::TWO_TARGETS,
+    core_codes::CONFLICTING_FAN_IN,
+    core_codes::GROUP_NOT_OPEN,
+    core_codes::BAD_M_OF_N,
+    core_codes::LONE_FAN_OUT,
+    core_codes::NOT_NEEDED,
+    core_codes::NO_DEFAULT,
+    core_codes::UNJOINED_WRITES,
+    core_codes::UNDECLARED_IN_EXPRESSION,
+];
+
+/// What core says about fields: meaningless where the reader could not read them.
+const FIELDS: [Code; 6] = [
+    core_codes::BAD_FIELDS,
+    core_codes::NO_STEPS,
+    core_codes::ZERO_LIMIT,
+    core_codes::EMPTY_BUDGET,
+    core_codes::MISSING_INPUT,
+    core_codes::NO_TIMEOUT,
+];
+
+struct Reader<'r> {
+    source: &'r str,
+    library: &'r Library,
+    problems: Vec<Diagnostic>,
+    /// What the reader itself has complained about.
+    places: HashSet<Span>,
+    /// Documents whose nodes or transitions do not fit, by index.
+    broken: BTreeSet<usize>,
+}
+
+#[derive(Default)]
+struct Outcome {
+    definitions: Vec<Definition>,
+    bundles: Vec<Arc<Bundle>>,
+    graphs: Vec<Arc<Graph>>,
+}
+
+impl Reader<'_> {
+    /// The first key of the first document is `wonder: 1`; those after it may leave it out.
+    fn format(&mut self, documents: &[Node<'_>]) {
+        let Some(first) = documents.iter().find(|node| !matches!(node.data, Data::Null)) else {
+            let problem = Diagnostic::error(codes::NOTHING_DEFINED, Span::default(), "the file defines nothing");
+            let problem = problem.label("expected a workflow");
+            return self.problems.push(problem.help("begin with `wonder: 1`, then `name: ...` and `nodes: ...`"));
+        };
+        let Data::Map(entries) = &first.data else { return };
+        let place = entries.list.iter().position(|entry| entry.key == "wonder");
+        let problem = match (place, entries.list.first()) {
+            (Some(0), _) => return,
+            (Some(at), _) => {
+                let span = entries.list[at].key_span;
+                Diagnostic::error(codes::FORMAT, span, "`wonder` comes first")
+                    .label("expected as the first key of the file")
+                    .help("move this line to the top")
+            }
+            (None, Some(entry)) if nearest(&entry.key, ["wonder"]).is_some() => return,
+            (None, entry) => {
+                let span = entry.map_or(first.span, |entry| entry.key_span);
+                Diagnostic::error(codes::FORMAT, span, "the file does not say its format")
+                    .label("expected `wonder: 1` before this")
+                    .help("write `wonder: 1` as the first line")
+            }
+        };
+        self.problems.push(problem);
+    }
+
+    fn documents(&mut self, documents: &[Node<'_>]) -> Outcome {
+        let mut kinds = Vec::with_capacity(documents.len());
+        for (at, node) in documents.iter().enumerate() {
+            kinds.push(self.check(at, node));
+        }
+        let mut build = Build::new(self.source, &self.problems);
+        let mut built = Vec::new();
+        for (at, (node, kind)) in documents.iter().zip(kinds).enumerate() {
+            if let Some(kind) = kind {
+                built.push((at, build.document(kind, node)));
+            }
+        }
+        if build.problems.iter().any(|problem| problem.code == codes::GRAPH_AND_DAG) {
+            self.broken.extend(0..documents.len());
+        }
+        self.problems.append(&mut build.problems);
+        self.places = self.problems.iter().filter_map(|problem| problem.span).collect();
+        let parts = self.collect(&built, &build);
+        let mut outcome = Outcome::default();
+        let mut used = Used::default();
+        for (at, document) in built {
+            self.finish(at, document, &parts, &build, &mut outcome, &mut used);
+        }
+        self.check_unused(&parts, &build, &used);
+        outcome
+    }
+
+    /// Holds a document against its shape. None: there is nothing in it to build.
+    fn check(&mut self, at: usize, node: &Node<'_>) -> Option<DocumentKind> {
+        match &node.data {
+            Data::Null | Data::Bad => return None,
+            Data::Map(_) => {}
+            _ => {
+                let message = format!("expected a workflow, found {}", node.kind());
+                let problem = Diagnostic::error(codes::WRONG_FORM, node.span, message);
+                self.problems.push(problem.label("expected a map with `wonder: 1`, `name` and `nodes`"));
+                return None;
+            }
+        }
+        let kind = DocumentKind::of(node);
+        if kind.is_none() && !self.untold(node) {
+            return None;
+        }
+        let kind = kind.unwrap_or(DocumentKind::Workflow);
+        let mut checker = Checker { source: self.source, problems: &mut self.problems, broken: false };
+        checker.object(node, kind.shape(), Span::default());
+        if checker.broken {
+            self.broken.insert(at);
+        }
+        Some(kind)
+    }
+
+    /// A document that does not say what it is: an unknown `kind` is reported here; whatever else is taken
+    /// for a workflow, and lacks its nodes.
+    fn untold(&mut self, node: &Node<'_>) -> bool {
+        let Some(kind) = node.entry("kind") else { return true };
+        let Some(text) = kind.value.text() else { return true };
+        let known = ["workflow", "graph", "dag", "task", "action", "prompt", "model"];
+        let help = match nearest(text, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "known are `workflow`, `graph`, `dag`, `task`, `action`, `prompt` and `model`".to_owned(),
+        };
+        self.problems.push(
+            Diagnostic::error(codes::UNKNOWN_WORD, kind.value.span, format!("there is no kind of definition `{text}`"))
+                .label("expected a kind of definition")
+                .help(help),
+        );
+        false
+    }
+
+    /// The file's definitions by name; a second one of the same kind and name is an error.
+    fn collect(&mut self, built: &[(usize, Built)], build: &Build<'_>) -> Parts {
+        let mut parts = Parts::default();
+        let mut seen: HashMap<(DocumentKind, Name), Spot> = HashMap::new();
+        for (_, document) in built {
+            let (kind, name) = match document {
+                Built::Workflow(bundle) => (DocumentKind::Workflow, &bundle.workflow.name),
+                Built::Task(task, actions) => {
+                    parts.tasks.entry(task.name.text.clone()).or_insert_with(|| task.clone());
+                    parts.actions.extend(actions.iter().map(|(name, action)| (name.clone(), action.clone())));
+                    (DocumentKind::Task, &task.name)
+                }
+                Built::Action(action) => {
+                    parts.actions.entry(action.name.text.clone()).or_insert_with(|| action.clone());
+                    (DocumentKind::Action, &action.name)
+                }
+                Built::Prompt(prompt) => {
+                    parts.prompts.entry(prompt.name.text.clone()).or_insert_with(|| prompt.clone());
+                    (DocumentKind::Prompt, &prompt.name)
+                }
+                Built::Model(model) => {
+                    parts.models.entry(model.name.text.clone()).or_insert_with(|| model.clone());
+                    (DocumentKind::Model, &model.name)
+                }
+            };
+            let first = *seen.entry((kind, name.text.clone())).or_insert(name.spot);
+            if first != name.spot && &*name.text != "unnamed" {
+                self.twice(kind, name, first, build);
+            }
+        }
+        parts
+    }
+
+    fn twice(&mut self, kind: DocumentKind, name: &Text, first: Spot, build: &Build<'_>) {
+        let span = |spot| build.spots.span(spot).unwrap_or_default();
+        let message = format!("the file has two {}s `{name}`", kind.word());
+        self.problems.push(
+            Diagnostic::error(codes::DUPLICATE_NAME, span(name.spot), message)
+                .label("again here")
+                .also(span(first), "first here")
+                .help("give one of them another name"),
+        );
+    }
+
+    fn finish(
+        &mut self,
+        at: usize,
+        document: Built,
+        parts: &Parts,
+        build: &Build<'_>,
+        outcome: &mut Outcome,
+        used: &mut Used,
+    ) {
+        let definition = match document {
+            Built::Workflow(mut bundle) => {
+                complete(&mut bundle, parts, self.library);
+                used.add(&bundle);
+                let bundle = Arc::new(bundle);
+                let graph = self.graph(&bundle, build, self.broken.contains(&at));
+                outcome.graphs.extend(graph.map(Arc::new));
+                outcome.bundles.push(bundle.clone());
+                Definition::Workflow(bundle)
+            }
+            Built::Task(task, actions) => Definition::Task(task, actions),
+            Built::Action(action) => Definition::Action(action),
+            Built::Prompt(prompt) => Definition::Prompt(prompt),
+            Built::Model(model) => Definition::Model(model),
+        };
+        outcome.definitions.push(definition);
+    }
+
+    /// Core's checks, with what they found put where it was written.
+    fn graph(&mut self, bundle: &Arc<Bundle>, build: &Build<'_>, broken: bool) -> Option<Graph> {
+        let (graph, found) = match Graph::build(bundle.clone()) {
+            Ok((graph, warnings)) => (Some(graph), warnings),
+            Err(problems) => (None, problems),
+        };
+        let tainted: BTreeSet<Spot> = build.tainted.iter().copied().collect();
+        for problem in found {
+            let consequence = (broken && FLOW.contains(&problem.code))
+                || (FIELDS.contains(&problem.code) && tainted.contains(&problem.spot));
+            let placed = self.place(problem, build);
+            let known = placed.span.is_some_and(|span| self.places.contains(&span));
+            if !consequence && !known {
+                self.problems.push(placed);
+            }
+        }
+        graph
+    }
+
+    fn place(&self, problem: Problem, build: &Build<'_>) -> Diagnostic {
+        let mut span = build.spots.span(problem.spot);
+        if problem.code == core_codes::BAD_M_OF_N {
+            let strategy = build.strategies.iter().find(|(spot, _)| *spot == problem.spot);
+            span = strategy.map(|(_, strategy)| *strategy).or(span);
+        }
+        if let (Some(whole), Some((offset, len))) = (span, problem.within) {
+            span = Some(part(self.source, whole, offset, len));
+        }
+        Diagnostic {
+            code: problem.code,
+            severity: problem.severity,
+            span,
+            message: problem.message,
+            label: problem.label,
+            help: problem.help,
+            also: Vec::new(),
+        }
+    }
+
+    /// Documents that no workflow of the file names are checked too: as a workflow that has them all.
+    fn check_unused(&mut self, parts: &Parts, build: &Build<'_>, used: &Used) {
+        let mut bundle = Bundle::default();
+        let left = |name: &Name, used: &BTreeSet<Name>| !used.contains(name);
+        let actions = parts.actions.iter().filter(|(name, _)| left(name, &used.actions));
+        bundle.actions = actions.map(|(name, action)| (name.clone(), action.clone())).collect();
+        let tasks = parts.tasks.iter().filter(|(name, _)| left(name, &used.tasks));
+        bundle.tasks = tasks.map(|(name, task)| (name.clone(), task.clone())).collect();
+        bundle.prompts = parts.prompts.clone();
+        let models = parts.models.iter().filter(|(name, _)| left(name, &used.models));
+        bundle.models = models.map(|(name, model)| (name.clone(), model.clone())).collect();
+        if bundle.actions.is_empty() && bundle.tasks.is_empty() && bundle.models.is_empty()
+            && bundle.prompts.is_empty() {
+            return;
+        }
+        let named: BTreeSet<Name> =
+            bundle.tasks.values().flat_map(|task| &task.steps).map(|step| step.action.text.clone()).collect();
+        let lone: Vec<Name> = bundle.actions.keys().filter(|name| !named.contains(*name)).cloned().collect();
+        for action in lone {
+            let name: Name = format!("check:{action}").into();
+            let task = TaskDef { name: Text::new(name.clone()), steps: vec![step(action)], ..TaskDef::default() };
+            bundle.tasks.insert(name, task);
+        }
+        bundle.workflow = empty_workflow(&mut bundle.tasks, &mut bundle.actions);
+        complete(&mut bundle, parts, self.library);
+        let before = self.problems.len();
+        self.graph(&Arc::new(bundle), build, true);
+        let mut at = 0;
+        self.problems.retain(|problem| {
+            at += 1;
+            at <= before || problem.span.is_some()
+        });
+    }
+}
+
+/// Names that workflows of the file have used.
+#[derive(Default)]
+struct Used {
+    tasks: BTreeSet<Name>,
+    actions: BTreeSet<Name>,
+    models: BTreeSet<Name>,
+}
+
+impl Used {
+    fn add(&mut self, bundle: &Bundle) {
+        self.tasks.extend(bundle.tasks.keys().cloned());
+        self.actions.extend(bundle.actions.keys().cloned());
+        self.models.extend(bundle.models.keys().cloned());
+    }
+}
+
+fn step(action: Name) -> StepDef {
+    StepDef {
+        id: None,
+        reference: Text::new("step"),
+        action: Text::new(action),
+        action_version: None,
+        input_mapping: None,
+        output_mapping: None,
+        on_failure: Default::default(),
+        condition: None,
+        spot: Spot::NOWHERE,
+    }
+}
+
+/// A workflow that does nothing, to carry definitions through the checker.
+fn empty_workflow(tasks: &mut BTreeMap<Name, TaskDef>, actions: &mut BTreeMap<Name, ActionDef>) -> WorkflowDef {
+    let name: Name = "check:nothing".into();
+    actions.insert(name.clone(), ActionDef {
+        id: None,
+        version: None,
+        name: Text::new(name.clone()),
+        description: None,
+        implementation: Implementation::Mock(Mock { outcomes: vec![MockOutcome::default()] }),
+        requires: None,
+        produces: None,
+        execution: Default::default(),
+        effects: None,
+        spot: Spot::NOWHERE,
+    });
+    let task = TaskDef { name: Text::new(name.clone()), steps: vec![step(name.clone())], ..TaskDef::default() };
+    tasks.insert(name.clone(), task);
+    let node = NodeDef { reference: Text::new("node"), task: Text::new(name), inline: true, ..NodeDef::default() };
+    WorkflowDef { name: Text::new("check"), nodes: vec![node], ..WorkflowDef::default() }
+}

@@ -1,0 +1,131 @@
+//! Bundles: for each workflow, itself and every definition it names, directly or through others.
+//!
+//! A name is looked for in the workflow, then among the file's other documents, then in the library that the
+//! caller brought. What is nowhere is left out; the checker says so.
+
+use std::collections::BTreeMap;
+
+use wonder_core::def::{
+    ActionDef, Bundle, Implementation, ModelProfile, Name, PromptSpec, Response, Rule, TaskDef, Text,
+};
+
+use crate::build::Parts;
+
+/// Definitions from outside the file, such as those pushed before, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    pub tasks: BTreeMap<Name, TaskDef>,
+    pub actions: BTreeMap<Name, ActionDef>,
+    pub prompts: BTreeMap<Name, PromptSpec>,
+    pub models: BTreeMap<Name, ModelProfile>,
+}
+
+/// Adds to `bundle` what it names.
+pub(crate) fn complete(bundle: &mut Bundle, file: &Parts, library: &Library) {
+    let mut names = Names::default();
+    for node in &bundle.workflow.nodes {
+        names.tasks.push(node.task.text.clone());
+        names.rules(&node.on_error);
+    }
+    names.rules(&bundle.workflow.on_error);
+    bundle.tasks.values().for_each(|task| names.task(task));
+    bundle.actions.values().for_each(|action| names.action(action));
+    bundle.models.values().for_each(|model| names.model(model));
+    names.drain(bundle, file, library);
+    if bundle.models.is_empty() && file.models.is_empty() && library.models.is_empty() {
+        name_models(bundle);
+    }
+}
+
+/// Where nobody defines a model profile, a model is named as its provider names it: `model: gpt-4o` is the
+/// profile that says just that.
+fn name_models(bundle: &mut Bundle) {
+    let mut names = Names::default();
+    bundle.actions.values().for_each(|action| names.action(action));
+    bundle.workflow.nodes.iter().for_each(|node| names.rules(&node.on_error));
+    names.rules(&bundle.workflow.on_error);
+    for name in names.models {
+        let profile = ModelProfile { name: Text::new(name.clone()), model: name.clone(), ..ModelProfile::default() };
+        bundle.models.insert(name, profile);
+    }
+}
+
+/// Names still to be looked up.
+#[derive(Default)]
+struct Names {
+    tasks: Vec<Name>,
+    actions: Vec<Name>,
+    prompts: Vec<Name>,
+    models: Vec<Name>,
+}
+
+impl Names {
+    fn drain(&mut self, bundle: &mut Bundle, file: &Parts, library: &Library) {
+        while let Some(name) = self.tasks.pop() {
+            if let Some(task) = take(&name, &mut bundle.tasks, &file.tasks, &library.tasks) {
+                self.task(task);
+            }
+        }
+        while let Some(name) = self.actions.pop() {
+            if let Some(action) = take(&name, &mut bundle.actions, &file.actions, &library.actions) {
+                self.action(action);
+            }
+        }
+        while let Some(name) = self.prompts.pop() {
+            take(&name, &mut bundle.prompts, &file.prompts, &library.prompts);
+        }
+        while let Some(name) = self.models.pop() {
+            if let Some(model) = take(&name, &mut bundle.models, &file.models, &library.models) {
+                self.model(model);
+            }
+        }
+    }
+
+    fn task(&mut self, task: &TaskDef) {
+        self.actions.extend(task.steps.iter().map(|step| step.action.text.clone()));
+    }
+
+    fn action(&mut self, action: &ActionDef) {
+        if let Implementation::LlmCall(call) = &action.implementation {
+            self.actions.extend(texts(&call.tools));
+            self.prompts.extend(texts(&call.prompt_spec));
+            self.models.extend(texts(&call.model));
+        }
+    }
+
+    fn model(&mut self, model: &ModelProfile) {
+        self.models.extend(texts(&model.fallbacks));
+        self.models.extend(texts(&model.cheaper));
+    }
+
+    fn rules(&mut self, rules: &[Rule]) {
+        for rule in rules {
+            match &rule.response {
+                Response::AddValidator { task } => self.tasks.push(task.text.clone()),
+                Response::Change(change) => {
+                    self.models.extend(texts(&change.model));
+                    self.actions.extend(change.tools.iter().flat_map(texts));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn texts<'t>(texts: impl IntoIterator<Item = &'t Text>) -> impl Iterator<Item = Name> {
+    texts.into_iter().map(|text| text.text.clone())
+}
+
+/// Puts what `name` means into `own`, if it is not there yet; gives it back if it is new.
+fn take<'o, T: Clone>(
+    name: &Name,
+    own: &'o mut BTreeMap<Name, T>,
+    file: &BTreeMap<Name, T>,
+    library: &BTreeMap<Name, T>,
+) -> Option<&'o T> {
+    if own.contains_key(name) {
+        return None;
+    }
+    let found = file.get(name).or_else(|| library.get(name))?.clone();
+    Some(own.entry(name.clone()).or_insert(found))
+}

@@ -1,0 +1,165 @@
+//! What a document may define: a workflow, a task, an action, a prompt or a model.
+//!
+//! A document says what it is by `kind`, or by a key that only one of them has: `nodes`, `steps`, an
+//! action's kind, `template`, `model`.
+
+use super::action::{ACTION, ACTION_PARTS};
+use super::node::{LISTED_NODE, NODE, TASK, TASK_KEYS};
+use super::policy::{BUDGET, ON_ERROR, TRANSITION, TRANSITION_CHOICES};
+use super::{Choice, Form, Key, POSITIVE, Shape, key, word};
+
+const HEAD: &[Key] = &[
+    key("wonder", Form::Count(1, 1), "The version of the format: 1. The first key of the file."),
+    key("name", Form::Name, "The name by which others refer to it.").required(),
+];
+
+const WORKFLOW_KINDS: Form = Form::Words(&[
+    word("graph", "Transitions say what comes next."),
+    word("dag", "`needs` say what must have ended before."),
+    word("workflow", "Either, by whether a node has `needs`."),
+]);
+
+const CONCURRENCY: &Shape = &Shape {
+    name: "concurrency",
+    about: "How many runs of the workflow may be under way at once.",
+    keys: &[&[
+        key("limit", POSITIVE, "How many.").required(),
+        key("key", Form::Expression, "Runs with the same key share the limit; it reads `input`."),
+        key("hold_while_waiting", Form::Bool, "A run that waits for a person keeps its place.").default("false"),
+    ]],
+    choices: &[],
+};
+
+const TRANSITIONS: &Shape = &Shape {
+    name: "listed_transition",
+    about: "A directed edge between two nodes.",
+    keys: &[&[key("from", Form::Text, "The ref of the node it leaves.").required()], TRANSITION],
+    choices: TRANSITION_CHOICES,
+};
+
+const WORKFLOW: &[Key] = &[
+    key("kind", WORKFLOW_KINDS, "What the document defines.").default("by its keys"),
+    key("id", Form::Text, "The stored id."),
+    key("version", POSITIVE, "The stored version."),
+    key("description", Form::Text, "What it does, for people."),
+    key("project_id", Form::Text, "The project it belongs to."),
+    key("library_id", Form::Text, "The library it belongs to."),
+    key("tags", Form::OneOrList(&Form::Text), "Words to find it by."),
+    key("labels", Form::Map(&Form::Text), "Labels of its runs."),
+    key("input_schema", Form::JsonSchema, "The schema of `input`."),
+    key("context_schema", Form::JsonSchema, "The schema of `state`."),
+    key("output_schema", Form::JsonSchema, "The schema of the run's output."),
+    key("output_mapping", Form::Mapping, "The run's output, laid over `output`."),
+    key("initial_node", Form::Text, "The ref of the node a run starts at.").default("the first"),
+    key(
+        "nodes",
+        Form::Either(&[Form::Map(&Form::Object(NODE)), Form::List(&Form::Object(LISTED_NODE))]),
+        "The nodes by ref, or as a list.",
+    )
+    .required(),
+    key("transitions", Form::List(&Form::Object(TRANSITIONS)), "Transitions, beside those under `next`."),
+    key("timeout", Form::Duration, "How long a run may take.").default("1h"),
+    key(
+        "on_timeout",
+        Form::Words(&[
+            word("human_gate", "The run pauses, and a person may give it more time."),
+            word("cancel_all", "Its tokens are cancelled and the run is `timed_out`."),
+            word("fail", "The run fails."),
+        ]),
+        "What happens then.",
+    )
+    .default("human_gate"),
+    key("on_error", ON_ERROR, "What to do about failures that no node took care of."),
+    key("budget", Form::Object(BUDGET), "What a run may spend."),
+    key("concurrency", Form::Object(CONCURRENCY), "How many runs may be under way at once."),
+    key("max_parallel", POSITIVE, "How many tasks may be out at once.").default("no bound"),
+    key("mutations_max", Form::Count(0, u32::MAX as i64), "How often a run may change itself.").default("20"),
+    key("nodes_max", POSITIVE, "How many nodes it may have in all.").default("200000"),
+    key("triggers", Form::Json, "What starts it, on a server."),
+    key("context_tables", Form::Bool, "Keep `state` in typed tables too.").default("false"),
+    key("tasks", Form::NameMap(&Form::Object(TASK)), "Tasks by name."),
+    key("actions", Form::NameMap(&Form::Object(ACTION)), "Actions by name."),
+    key("prompts", Form::NameMap(&Form::Object(PROMPT)), "Prompts by name."),
+    key("models", Form::NameMap(&Form::Object(MODEL)), "Model profiles by name."),
+    key("created_at", Form::Text, "When it was stored."),
+    key("updated_at", Form::Text, "When it was last stored."),
+];
+
+pub(crate) const WORKFLOW_DOCUMENT: &Shape = &Shape {
+    name: "workflow",
+    about: "A graph of nodes.",
+    keys: &[HEAD, WORKFLOW],
+    choices: &[Choice::AtMostOne(&["project_id", "library_id"])],
+};
+
+pub(crate) const TASK_DOCUMENT: &Shape = &Shape {
+    name: "task_document",
+    about: "A task that workflows name.",
+    keys: &[HEAD, &[key("kind", Form::Words(&[word("task", "A task.")]), "What the document defines.")], TASK_KEYS],
+    choices: &[Choice::AtMostOne(&["project_id", "library_id"])],
+};
+
+pub(crate) const ACTION_DOCUMENT: &Shape = &Shape {
+    name: "action_document",
+    about: "An action that steps name.",
+    keys: &[
+        HEAD,
+        &[key("kind", Form::Words(&[word("action", "An action.")]), "What the document defines.")],
+        ACTION_PARTS[0],
+        ACTION_PARTS[1],
+        ACTION_PARTS[2],
+        ACTION_PARTS[3],
+    ],
+    choices: ACTION.choices,
+};
+
+const PROMPT_KEYS: &[Key] = &[
+    key("id", Form::Text, "The stored id."),
+    key("version", POSITIVE, "The stored version."),
+    key("system", Form::Template, "The system prompt."),
+    key("template", Form::Template, "The prompt.").required(),
+    key("requires", Form::JsonSchema, "The schema of what the template reads."),
+    key("produces", Form::JsonSchema, "The schema of the answer."),
+    key("examples", Form::List(&Form::Json), "Examples, for people and tests."),
+];
+
+const PROMPT: &Shape = &Shape { name: "prompt", about: "A prompt that actions name.", keys: &[PROMPT_KEYS], choices: &[] };
+
+pub(crate) const PROMPT_DOCUMENT: &Shape = &Shape {
+    name: "prompt_document",
+    about: "A prompt that actions name.",
+    keys: &[HEAD, &[key("kind", Form::Words(&[word("prompt", "A prompt.")]), "What the document defines.")], PROMPT_KEYS],
+    choices: &[],
+};
+
+const PRICES: &Shape = &Shape {
+    name: "prices",
+    about: "Dollars per million tokens.",
+    keys: &[&[
+        key("input", Form::Money, "Tokens in.").default("0"),
+        key("output", Form::Money, "Tokens out.").default("0"),
+        key("cached_input", Form::Money, "Tokens in that the provider had cached.").default("`input`"),
+    ]],
+    choices: &[],
+};
+
+const MODEL_KEYS: &[Key] = &[
+    key("id", Form::Text, "The stored id."),
+    key("version", POSITIVE, "The stored version."),
+    key("provider", Form::Text, "Who serves it: `openai`, `anthropic`, `ollama`, ...").default("by the model's name"),
+    key("model", Form::Text, "The provider's name for it.").required(),
+    key("parameters", Form::Map(&Form::Json), "Parameters of every call."),
+    key("fallbacks", Form::OneOrList(&Form::NameAt), "Profiles to switch to, in order."),
+    key("cheaper", Form::NameAt, "The profile to downgrade to."),
+    key("prices", Form::Object(PRICES), "Dollars per million tokens."),
+    key("max_output_tokens", POSITIVE, "The most tokens it can answer with."),
+];
+
+const MODEL: &Shape = &Shape { name: "model", about: "A model profile that actions name.", keys: &[MODEL_KEYS], choices: &[] };
+
+pub(crate) const MODEL_DOCUMENT: &Shape = &Shape {
+    name: "model_document",
+    about: "A model profile that actions name.",
+    keys: &[HEAD, &[key("kind", Form::Words(&[word("model", "A model profile.")]), "What the document defines.")], MODEL_KEYS],
+    choices: &[],
+};

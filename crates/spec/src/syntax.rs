@@ -1,0 +1,107 @@
+//! Words for what is wrong with a text as YAML or JSON. The parser's own messages speak of tokens and
+//! productions; these speak of what people do wrong.
+
+use saphyr_parser::Tag;
+
+use crate::codes;
+use crate::diagnostics::Diagnostic;
+use crate::place::Span;
+use crate::tree::{Entry, Node};
+
+/// What the parser said (a part of it), what we say, and what to do about it.
+const SAID: [(&str, &str, &str); 18] = [
+    ("mapping values are not allowed", "a `:` is not expected here", ""),
+    ("tab", "a tab cannot indent a line", "indent with spaces"),
+    ("unexpected end of stream", "a quoted text is not closed", "add the closing quote"),
+    ("document indicator in quoted", "a quoted text is not closed", "add the closing quote"),
+    ("end of stream", "the file ends in the middle of a value", "close what is open"),
+    ("expected ',' or ']'", "a list is not closed", "write `,` before the next item, or `]` to close the list"),
+    ("expected ',' or '}'", "a map is not closed", "write `,` before the next key, or `}` to close the map"),
+    ("illegal placement of ':'", "a list or map before this is not closed", "look for a `[` or `{` without its partner"),
+    ("misplaced bracket", "a closing bracket that nothing opened", "remove it, or open it before"),
+    ("expect ':'", "a key without a `:`", "write `key: value`; a text of several lines begins with `|`"),
+    ("expected ':'", "a key without a `:`", "write `key: value`; a text of several lines begins with `|`"),
+    ("expected key", "the indentation does not fit", "keys of one map begin in the same column"),
+    ("invalid indentation", "the indentation does not fit", "indent it deeper than the key it belongs to"),
+    ("expected '-' indicator", "the indentation does not fit", "items of one list begin in the same column"),
+    ("unknown anchor", "an alias names no anchor", "write `&name` before the value that `*name` repeats"),
+    ("unexpected character", "a text cannot begin with this character", "put the text in quotes"),
+    ("escape", "an escape that YAML does not know", "known are `\\n`, `\\t`, `\\\"`, `\\\\`, `\\u00e9` and `\\U0001f600`"),
+    ("recursion limit", "lists and maps nest too deep", "the bound is 64 levels"),
+];
+
+/// The parser's error, in words for the person who wrote the file.
+pub(crate) fn explain(source: &str, at: usize, info: &str) -> Diagnostic {
+    let at = source.floor_char_boundary(at);
+    let line = source[..at].rsplit('\n').next().unwrap_or("");
+    let said = SAID.iter().find(|(part, ..)| info.contains(part));
+    let (message, help) = match said {
+        Some((_, message, "")) => (*message, colon_help(line)),
+        Some((_, message, help)) => (*message, *help),
+        None => ("this is neither YAML nor JSON", "check indentation, quotes and brackets around here"),
+    };
+    let help = if line.contains("{{") { "a text with `{{ ... }}` goes in quotes" } else { help };
+    let said = format!("the parser says: {info}");
+    Diagnostic::error(codes::SYNTAX, visible(source, at), message).label(said).help(help)
+}
+
+fn colon_help(line: &str) -> &'static str {
+    if line.contains(':') {
+        "if it belongs to a text, put the text in quotes"
+    } else {
+        "is this line indented like its neighbours, and does the line above have its own `:`?"
+    }
+}
+
+/// The character at `at`, or the last one before it that can be seen.
+fn visible(source: &str, at: usize) -> Span {
+    let here = source[at..].chars().next().filter(|c| !c.is_whitespace());
+    if let Some(c) = here {
+        return Span::new(at, at + c.len_utf8());
+    }
+    let before = source[..at].trim_end();
+    let last = before.chars().next_back().map_or(0, char::len_utf8);
+    Span::new(before.len() - last, before.len())
+}
+
+/// Whether both problems stand on one line.
+pub(crate) fn same_line(source: &str, first: &Diagnostic, second: &Diagnostic) -> bool {
+    let (Some(first), Some(second)) = (first.span, second.span) else { return false };
+    let between = first.start.min(second.start) as usize..first.start.max(second.start) as usize;
+    source.get(between).is_some_and(|text| !text.contains('\n'))
+}
+
+/// A list or a map where a key should be: nearly always a template without quotes.
+pub(crate) fn key_is_no_text(source: &str, outer: Span, key: &Node<'_>) -> Diagnostic {
+    let template = source.get(outer.start as usize..).is_some_and(|rest| rest.starts_with("{{"));
+    if template {
+        let end = source[outer.start as usize..].find("}}").map(|len| outer.start as usize + len + 2);
+        let span = Span::new(outer.start as usize, end.unwrap_or(outer.end as usize));
+        let text = span.of(source).lines().next().unwrap_or("");
+        return Diagnostic::error(codes::KEY_NOT_TEXT, span, "a template needs quotes")
+            .label("without quotes YAML reads `{` as a map")
+            .help(format!("write \"{text}\", quotes around the whole text"));
+    }
+    Diagnostic::error(codes::KEY_NOT_TEXT, key.span, "a key must be a text")
+        .label(format!("found {} as a key", key.kind()))
+}
+
+pub(crate) fn merge_key(span: Span) -> Diagnostic {
+    Diagnostic::error(codes::MERGE_KEY, span, "merge keys are not part of the format")
+        .label("`<<` belongs to YAML 1.1")
+        .help("write the keys out, or share them as a task, an action or a model")
+}
+
+pub(crate) fn tag(span: Span, tag: &Tag) -> Diagnostic {
+    let name = format!("{}{}", tag.handle, tag.suffix);
+    Diagnostic::error(codes::TAG, span, format!("the tag `{name}` is not known"))
+        .label("only `!!str`, `!!int`, `!!float`, `!!bool`, `!!null`, `!!seq` and `!!map` are")
+        .help("leave the tag out; to make a text of a number, quote it")
+}
+
+pub(crate) fn duplicate_key(first: &Entry<'_>, again: &Entry<'_>) -> Diagnostic {
+    Diagnostic::error(codes::DUPLICATE_KEY, again.key_span, format!("`{}` is written twice", again.key))
+        .label("again here")
+        .also(first.key_span, "first here")
+        .help("keep one of them")
+}
