@@ -32,7 +32,8 @@ mod tests {
 
     #[test]
     fn delays_grow_by_kind_stay_under_the_maximum_and_repeat_for_a_seed() {
-        let exponential = Backoff { kind: BackoffKind::Exponential, initial_delay_ms: 1_000, max_delay_ms: 5_000 };
+        let exponential =
+            Backoff { kind: BackoffKind::Exponential, initial_delay_ms: 1_000, max_delay_ms: 5_000 };
         for (k, whole) in [(1, 1_000), (2, 2_000), (3, 4_000), (4, 5_000), (60, 5_000)] {
             let delay = delay_ms(&exponential, k, 7, 1);
             assert!((whole / 2..=whole).contains(&delay), "try {k}: {delay}");

@@ -11,15 +11,33 @@ use crate::value::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     RunTask(Box<TaskOrder>),
-    CancelTask { token: TokenId, attempt: u32 },
+    CancelTask {
+        token: TokenId,
+        attempt: u32,
+    },
     /// Show this gate to people; its record is in the run.
-    OpenGate { gate: GateId },
-    CloseGate { gate: GateId },
-    RemindGate { gate: GateId },
+    OpenGate {
+        gate: GateId,
+    },
+    CloseGate {
+        gate: GateId,
+    },
+    RemindGate {
+        gate: GateId,
+    },
     StartChild(Box<ChildOrder>),
-    CancelChild { token: TokenId, child: Name },
-    PauseChild { token: TokenId, child: Name },
-    ResumeChild { token: TokenId, child: Name },
+    CancelChild {
+        token: TokenId,
+        child: Name,
+    },
+    PauseChild {
+        token: TokenId,
+        child: Name,
+    },
+    ResumeChild {
+        token: TokenId,
+        child: Name,
+    },
 }
 
 /// One dispatch of one task, complete: a worker needs nothing else but the definition.

@@ -73,7 +73,9 @@ pub fn price_usd_micros(prices: &Prices, input: u64, cached: u64, output: u64) -
     let fresh = u128::from(input.saturating_sub(cached));
     let cached = u128::from(cached.min(input));
     let cached_price = u128::from(prices.cached_input.unwrap_or(prices.input));
-    let total = fresh * u128::from(prices.input) + cached * cached_price + u128::from(output) * u128::from(prices.output);
+    let total = fresh * u128::from(prices.input)
+        + cached * cached_price
+        + u128::from(output) * u128::from(prices.output);
     u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 

@@ -83,7 +83,9 @@ impl Decision<'_> {
             Input::Wake => self.wake(),
             Input::GateAnswered { gate, answer, by } => self.gate_answered(gate, answer, by),
             Input::EventArrived { name, key, payload, keep } => self.event_arrived(name, key, payload, keep),
-            Input::ChildFinished { token, attempt, outcome, spend } => self.child_finished(token, attempt, outcome, spend),
+            Input::ChildFinished { token, attempt, outcome, spend } => {
+                self.child_finished(token, attempt, outcome, spend)
+            }
             Input::Cancel { reason, grace_ms } => self.cancel(reason, grace_ms),
             Input::Kill { reason } => self.kill(reason),
             Input::Pause { by } => self.pause(by),
@@ -114,7 +116,10 @@ impl Decision<'_> {
         }
         if self.moves_left == 0 {
             let limits = &self.state().start.as_ref().expect("a run that runs has started").limits;
-            let message = format!("beyond the limit moves_per_input_max ({}): a loop without a task in it?", limits.moves_per_input_max);
+            let message = format!(
+                "beyond the limit moves_per_input_max ({}): a loop without a task in it?",
+                limits.moves_per_input_max
+            );
             self.fail_run(Failure::new(ErrorKind::LimitExceeded, message));
             return false;
         }

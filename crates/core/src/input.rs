@@ -20,21 +20,50 @@ pub enum Input {
     /// A queued run may begin.
     Release,
     /// A worker's one report on one attempt.
-    TaskFinished { token: TokenId, attempt: u32, report: TaskReport },
+    TaskFinished {
+        token: TokenId,
+        attempt: u32,
+        report: TaskReport,
+    },
     /// It is (at least) the time that [`crate::Run::next_deadline`] asked to be woken at.
     Wake,
-    GateAnswered { gate: GateId, answer: Value, by: Name },
+    GateAnswered {
+        gate: GateId,
+        answer: Value,
+        by: Name,
+    },
     /// `keep: false` is a transient event: lost, as a rejection, if nobody waits for it.
-    EventArrived { name: Name, key: Value, payload: Value, keep: bool },
-    ChildFinished { token: TokenId, attempt: u32, outcome: ChildOutcome, spend: Spend },
+    EventArrived {
+        name: Name,
+        key: Value,
+        payload: Value,
+        keep: bool,
+    },
+    ChildFinished {
+        token: TokenId,
+        attempt: u32,
+        outcome: ChildOutcome,
+        spend: Spend,
+    },
     /// Ends what is not out at once, and waits for the rest until `grace_ms` is over.
-    Cancel { reason: String, grace_ms: Option<u64> },
+    Cancel {
+        reason: String,
+        grace_ms: Option<u64>,
+    },
     /// Cancel without waiting.
-    Kill { reason: String },
-    Pause { by: Name },
-    Resume { by: Name },
+    Kill {
+        reason: String,
+    },
+    Pause {
+        by: Name,
+    },
+    Resume {
+        by: Name,
+    },
     /// Reopens what failed, timed out or was cancelled because of it.
-    Retry { by: Name },
+    Retry {
+        by: Name,
+    },
 }
 
 /// Everything a run is told once, and keeps.
@@ -113,11 +142,19 @@ pub struct TaskReport {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskOutcome {
-    Completed { result: Value },
+    Completed {
+        result: Value,
+    },
     /// `retry`: the failed step says `on_failure: retry`. `model`: it was a model's answer that failed.
-    Failed { failure: Failure, retry: bool, step: Option<Name> },
+    Failed {
+        failure: Failure,
+        retry: bool,
+        step: Option<Name>,
+    },
     /// The task's own time was over.
-    TimedOut { after_ms: u64 },
+    TimedOut {
+        after_ms: u64,
+    },
     /// It ended because it was told to.
     Cancelled,
 }
@@ -136,24 +173,53 @@ pub enum Rejection {
     AlreadyStarted,
     NotStarted,
     /// The run's input does not fit its schema.
-    BadInput { violations: Vec<String> },
+    BadInput {
+        violations: Vec<String>,
+    },
     /// This token is not out, or not with this attempt: a repeated or stale report.
-    NotOut { token: TokenId, attempt: u32 },
-    NoSuchGate { gate: GateId },
-    GateClosed { gate: GateId, by: Name, at: Time },
+    NotOut {
+        token: TokenId,
+        attempt: u32,
+    },
+    NoSuchGate {
+        gate: GateId,
+    },
+    GateClosed {
+        gate: GateId,
+        by: Name,
+        at: Time,
+    },
     /// The answer does not fit the form; the gate stays open.
-    BadAnswer { gate: GateId, violations: Vec<String> },
+    BadAnswer {
+        gate: GateId,
+        violations: Vec<String>,
+    },
     /// This person has answered already; a quorum wants different ones.
-    AnsweredAlready { gate: GateId, by: Name },
+    AnsweredAlready {
+        gate: GateId,
+        by: Name,
+    },
     /// Nobody waits for this transient event.
-    NobodyWaits { event: Name },
+    NobodyWaits {
+        event: Name,
+    },
     /// The operation does not fit the run's status.
-    WrongStatus { status: crate::run::RunStatus, operation: &'static str },
+    WrongStatus {
+        status: crate::run::RunStatus,
+        operation: &'static str,
+    },
     /// No deadline has passed.
-    NothingDue { next: Option<Time> },
-    LimitExceeded { limit: &'static str, max: u64 },
+    NothingDue {
+        next: Option<Time>,
+    },
+    LimitExceeded {
+        limit: &'static str,
+        max: u64,
+    },
     /// A fork's point or definition does not fit.
-    CannotFork { reason: String },
+    CannotFork {
+        reason: String,
+    },
 }
 
 impl fmt::Display for Rejection {
@@ -170,11 +236,17 @@ impl fmt::Display for Rejection {
             Rejection::NoSuchGate { gate } => write!(f, "there is no gate {gate}"),
             Rejection::GateClosed { gate, by, at } => write!(f, "gate {gate} was closed by {by} at {at}"),
             Rejection::BadAnswer { gate, violations } => {
-                write!(f, "the answer does not fit the form of gate {gate}: {}; the gate stays open", violations.join("; "))
+                write!(
+                    f,
+                    "the answer does not fit the form of gate {gate}: {}; the gate stays open",
+                    violations.join("; ")
+                )
             }
             Rejection::AnsweredAlready { gate, by } => write!(f, "{by} has already answered gate {gate}"),
             Rejection::NobodyWaits { event } => write!(f, "nobody waits for event {event}"),
-            Rejection::WrongStatus { status, operation } => write!(f, "cannot {operation} a run that is {status}"),
+            Rejection::WrongStatus { status, operation } => {
+                write!(f, "cannot {operation} a run that is {status}")
+            }
             Rejection::NothingDue { next: Some(next) } => write!(f, "nothing is due before {next}"),
             Rejection::NothingDue { next: None } => write!(f, "the run waits for no deadline"),
             Rejection::LimitExceeded { limit, max } => write!(f, "beyond the limit {limit} ({max})"),

@@ -40,7 +40,7 @@
 //!         let task = run.graph().tasks[&order.task].clone();
 //!         let mut machine = TaskMachine::start(task, order.input, order.feedback, order.overrides);
 //!         let outcome = loop {
-//!             match machine.next() {
+//!             match machine.ask() {
 //!                 Ask::Done(outcome) => break outcome,
 //!                 Ask::Perform(call) => {
 //!                     let wonder_core::def::Implementation::Mock(script) = &call.action.def.implementation else {

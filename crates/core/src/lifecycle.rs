@@ -25,8 +25,8 @@ pub enum TokenStatus {
 }
 
 use TokenStatus::{
-    Cancelled, Completed, Dispatched, Escalated, Failed, Pending, Retrying, Skipped, Sleeping, TimedOut, WaitingForEvent,
-    WaitingForHuman, WaitingForSiblings, WaitingForSubworkflow,
+    Cancelled, Completed, Dispatched, Escalated, Failed, Pending, Retrying, Skipped, Sleeping, TimedOut,
+    WaitingForEvent, WaitingForHuman, WaitingForSiblings, WaitingForSubworkflow,
 };
 
 impl TokenStatus {

@@ -22,7 +22,7 @@ pub fn outcome(mock: &Mock, number: u32, scope: &Value) -> MockAnswer {
     let result = match &scripted.error {
         Some(error) => {
             let text = error.message.as_ref().map_or("as scripted", |m| m.as_str());
-            let message = render(text, scope).map_or_else(|e| e.message, |v| v);
+            let message = render(text, scope).unwrap_or_else(|e| e.message);
             Err(Failure::new(error.kind, message))
         }
         None => match &scripted.output {
@@ -45,7 +45,9 @@ pub fn fill(tree: &Tree, scope: &Value) -> Result<Value, EvalError> {
     match tree {
         Tree::Text(text) => Ok(Value::from(render(text.as_str(), scope)?)),
         Tree::Literal(value) => Ok(value.clone()),
-        Tree::List(items) => Ok(Value::from(items.iter().map(|i| fill(i, scope)).collect::<Result<Vec<_>, _>>()?)),
+        Tree::List(items) => {
+            Ok(Value::from(items.iter().map(|i| fill(i, scope)).collect::<Result<Vec<_>, _>>()?))
+        }
         Tree::Map(entries) => {
             let mut map = Map::new();
             for (key, value) in entries {

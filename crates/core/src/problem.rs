@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn the_nearest_name_is_a_likely_slip_and_nothing_else() {
         assert_eq!(nearest("jugde", ["judge", "draft"]), Some("judge"));
-        assert_eq!(nearest("Retries", ["retry", "nodes"]), None);
+        assert_eq!(nearest("colour", ["retry", "nodes"]), None);
         assert_eq!(nearest("output_maping", ["input_mapping", "output_mapping"]), Some("output_mapping"));
     }
 }

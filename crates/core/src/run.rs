@@ -114,7 +114,10 @@ impl Run {
         Ok(run)
     }
 
-    pub fn replay_more<'e>(&mut self, events: impl IntoIterator<Item = &'e Event>) -> Result<(), ReplayError> {
+    pub fn replay_more<'e>(
+        &mut self,
+        events: impl IntoIterator<Item = &'e Event>,
+    ) -> Result<(), ReplayError> {
         for event in events {
             if event.seq != self.state.seq + 1 {
                 let message = format!("expected event {}; the log has a gap or a repeat", self.state.seq + 1);

@@ -109,7 +109,11 @@ impl<'a> View<'a> {
         let group = self.group(at);
         let mut layers = vec![];
         let branch = group.branch(at.branch);
-        layers.push(if root == Root::State { branch.local.clone() } else { branch.output.clone().unwrap_or_default() });
+        layers.push(if root == Root::State {
+            branch.local.clone()
+        } else {
+            branch.output.clone().unwrap_or_default()
+        });
         let mut base = Some(&group.base);
         while let Some(layer) = base {
             layers.push(if root == Root::State { layer.state.clone() } else { layer.output.clone() });
@@ -138,7 +142,9 @@ impl<'a> View<'a> {
         let landed = self.pending.iter().filter(|p| self.branch.is_some() || p.to.root == root);
         let mut value = landed.fold(before, |value, pending| overlay(value, path, pending));
         if root == Root::State && path.is_empty() && self.last_error.is_some() {
-            value.get_or_insert_with(Value::empty_map).set_path(&["_last_error".into()], self.last_error_value());
+            value
+                .get_or_insert_with(Value::empty_map)
+                .set_path(&["_last_error".into()], self.last_error_value());
         }
         value
     }
@@ -296,7 +302,9 @@ impl MapTree {
         match self {
             MapTree::Expr(expr) => expr.eval(scope),
             MapTree::Literal(value) => Ok(value.clone()),
-            MapTree::List(items) => Ok(Value::from(items.iter().map(|i| i.eval(scope)).collect::<Result<Vec<_>, _>>()?)),
+            MapTree::List(items) => {
+                Ok(Value::from(items.iter().map(|i| i.eval(scope)).collect::<Result<Vec<_>, _>>()?))
+            }
             MapTree::Map(entries) => {
                 let mut map = Map::new();
                 for (key, value) in entries {
@@ -313,7 +321,8 @@ pub(crate) fn named(reads: &[Read], scope: &dyn Scope) -> Value {
     let mut all = Value::empty_map();
     for read in reads {
         if let Some(value) = scope.read(&read.root, &read.path) {
-            let path: Vec<Name> = std::iter::once(read.root.clone()).chain(read.path.iter().cloned()).collect();
+            let path: Vec<Name> =
+                std::iter::once(read.root.clone()).chain(read.path.iter().cloned()).collect();
             all.set_path(&path, value);
         }
     }

@@ -10,7 +10,9 @@ use crate::command::Overrides;
 use crate::cost::{Allowance, Spend};
 use crate::def::{Name, is_default};
 use crate::error::Failure;
-use crate::event::{BranchRef, CancelReason, Counts, EventKind, GateId, GateRecord, GroupId, PauseReason, RuleRef, TokenId};
+use crate::event::{
+    BranchRef, CancelReason, Counts, EventKind, GateId, GateRecord, GroupId, PauseReason, RuleRef, TokenId,
+};
 use crate::graph::Mutation;
 use crate::input::StartRun;
 use crate::lifecycle::{RunStatus, TokenStatus};
@@ -114,16 +116,41 @@ pub struct Token {
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Place {
     Pending,
-    Dispatched { input: Value },
-    Retrying { wake_at: Time },
-    Escalated { gate: GateId, failure: Failure },
-    WaitingForSubworkflow { child: Name, deadline: Option<Time> },
-    WaitingForHuman { gate: GateId },
-    WaitingForEvent { event: Name, key: Value, deadline: Option<Time> },
-    Sleeping { until: Time },
-    WaitingForSiblings { group: GroupId },
+    Dispatched {
+        input: Value,
+    },
+    Retrying {
+        wake_at: Time,
+    },
+    Escalated {
+        gate: GateId,
+        failure: Failure,
+    },
+    WaitingForSubworkflow {
+        child: Name,
+        deadline: Option<Time>,
+    },
+    WaitingForHuman {
+        gate: GateId,
+    },
+    WaitingForEvent {
+        event: Name,
+        key: Value,
+        deadline: Option<Time>,
+    },
+    Sleeping {
+        until: Time,
+    },
+    WaitingForSiblings {
+        group: GroupId,
+    },
     /// Kept because `retry` may reopen it. `at`: the fan-in it waited at.
-    Ended { as_status: TokenStatus, at: Option<GroupId>, failure: Option<Failure>, reason: Option<CancelReason> },
+    Ended {
+        as_status: TokenStatus,
+        at: Option<GroupId>,
+        failure: Option<Failure>,
+        reason: Option<CancelReason>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -67,7 +67,7 @@ impl TaskMachine {
     }
 
     /// What to do now. Asking again gives the same answer.
-    pub fn next(&mut self) -> Ask {
+    pub fn ask(&mut self) -> Ask {
         loop {
             if let Some(outcome) = &self.done {
                 return Ask::Done(outcome.clone());
@@ -82,7 +82,8 @@ impl TaskMachine {
                         self.finish(step, result);
                     }
                     Some(Coordinated::Assert(assertion)) => {
-                        let result = check(assertion, &Roots(&self.context), &self.context).map(|()| Value::Null);
+                        let result =
+                            check(assertion, &Roots(&self.context), &self.context).map(|()| Value::Null);
                         self.finish(step, result);
                     }
                     _ => {
@@ -207,7 +208,11 @@ impl TaskMachine {
                 StepVerdict::Fail => {
                     let message = format!("the condition of step {} says fail", step.reference);
                     let failure = Failure::new(ErrorKind::AssertionFailed, message);
-                    self.done = Some(TaskOutcome::Failed { failure, retry: false, step: Some(step.reference.clone()) });
+                    self.done = Some(TaskOutcome::Failed {
+                        failure,
+                        retry: false,
+                        step: Some(step.reference.clone()),
+                    });
                     return;
                 }
             }
@@ -218,9 +223,11 @@ impl TaskMachine {
     fn complete(&mut self) {
         let root = if self.wrote_output { "output" } else { "result" };
         let result = self.context.get(root).cloned().unwrap_or_default();
-        let fits = self.task.output_schema.as_ref().map_or(Ok(()), |schema| {
-            violated("the output of the task", schema.check(&result))
-        });
+        let fits = self
+            .task
+            .output_schema
+            .as_ref()
+            .map_or(Ok(()), |schema| violated("the output of the task", schema.check(&result)));
         self.done = Some(match fits {
             Ok(()) => TaskOutcome::Completed { result },
             Err(failure) => TaskOutcome::Failed { failure, retry: false, step: None },
@@ -287,12 +294,17 @@ pub(crate) fn check(assertion: &Assertion, scope: &dyn Scope, texts: &Value) -> 
             let message = || said(format!("`{}` does not hold", that.text()));
             if holds { Ok(()) } else { Err(Failure::new(ErrorKind::AssertionFailed, message())) }
         }
-        AssertionTest::Fits { value, schema } => fits(&value.eval(scope).map_err(expression_error)?, schema, said),
+        AssertionTest::Fits { value, schema } => {
+            fits(&value.eval(scope).map_err(expression_error)?, schema, said)
+        }
         AssertionTest::Scores { score, at_least } => {
             let score = score.eval(scope).map_err(expression_error)?;
             let bound = at_least.eval(scope).map_err(expression_error)?;
             let (Some(got), Some(least)) = (score.as_f64(), bound.as_f64()) else {
-                return Err(Failure::new(ErrorKind::ExpressionError, "score and score_at_least must be numbers"));
+                return Err(Failure::new(
+                    ErrorKind::ExpressionError,
+                    "score and score_at_least must be numbers",
+                ));
             };
             if got >= least {
                 return Ok(());

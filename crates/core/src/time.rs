@@ -70,7 +70,14 @@ mod tests {
 
     #[test]
     fn durations_read_as_people_write_them() {
-        let cases = [("30s", 30_000), ("1h30m", 5_400_000), ("200ms", 200), ("1.5s", 1_500), ("2d", 172_800_000), ("7", 7)];
+        let cases = [
+            ("30s", 30_000),
+            ("1h30m", 5_400_000),
+            ("200ms", 200),
+            ("1.5s", 1_500),
+            ("2d", 172_800_000),
+            ("7", 7),
+        ];
         for (text, ms) in cases {
             assert_eq!(parse_duration_ms(text), Some(ms), "{text}");
         }

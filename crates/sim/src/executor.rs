@@ -74,7 +74,7 @@ pub fn perform(order: &TaskOrder, graph: &Graph, at: &At<'_>, outcomes: &dyn Out
     let mut machine =
         TaskMachine::start(task.clone(), order.input.clone(), order.feedback.clone(), order.overrides.clone());
     for _ in 0..STEPS_MAX {
-        let call = match machine.next() {
+        let call = match machine.ask() {
             Ask::Done(outcome) => {
                 done.outcome = outcome;
                 break;

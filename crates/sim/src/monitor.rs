@@ -37,19 +37,22 @@ impl Walked {
     }
 }
 
-/// A task or child that was asked for.
+/// One attempt of one token.
+type Attempt = (TokenId, u32);
+
+/// Whether what was asked for has been called back.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Asked {
-    attempt: u32,
-    cancelled: bool,
+enum Asked {
+    Wanted,
+    CalledBack,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Monitor {
     /// Every token that was ever made.
     tokens: BTreeMap<TokenId, TokenStatus>,
-    tasks: BTreeMap<TokenId, Asked>,
-    children: BTreeMap<TokenId, Asked>,
+    tasks: BTreeMap<Attempt, Asked>,
+    children: BTreeMap<Attempt, Asked>,
     gates: BTreeSet<GateId>,
     fired: BTreeSet<GroupId>,
     failed: BTreeSet<GroupId>,
@@ -91,14 +94,12 @@ impl Monitor {
     /// A refusal is the host's mistake or a person's, never that of a task which was wanted.
     pub fn refused(&self, run: &Run, input: &Input, rejection: &Rejection) -> Vec<String> {
         let wanted = match input {
-            Input::TaskFinished { token, attempt, .. } => self.tasks.get(token).filter(|a| a.attempt == *attempt),
-            Input::ChildFinished { token, attempt, .. } => {
-                self.children.get(token).filter(|a| a.attempt == *attempt)
-            }
+            Input::TaskFinished { token, attempt, .. } => self.tasks.get(&(*token, *attempt)),
+            Input::ChildFinished { token, attempt, .. } => self.children.get(&(*token, *attempt)),
             _ => None,
         };
         match wanted {
-            Some(asked) if !asked.cancelled && !run.status().is_end() => {
+            Some(Asked::Wanted) if !run.status().is_end() => {
                 vec![format!("a report that was wanted is refused: {rejection}")]
             }
             _ => Vec::new(),
@@ -118,8 +119,8 @@ impl Monitor {
 
     fn answered(&mut self, input: &Input) {
         match input {
-            Input::TaskFinished { token, .. } => drop(self.tasks.remove(token)),
-            Input::ChildFinished { token, .. } => drop(self.children.remove(token)),
+            Input::TaskFinished { token, attempt, .. } => drop(self.tasks.remove(&(*token, *attempt))),
+            Input::ChildFinished { token, attempt, .. } => drop(self.children.remove(&(*token, *attempt))),
             _ => {}
         }
     }
@@ -197,25 +198,28 @@ impl Monitor {
                     if !self.tokens.contains_key(&order.token) {
                         wrong.push(format!("a task for token {}, which does not exist", order.token));
                     }
-                    let asked = Asked { attempt: order.attempt, cancelled: false };
-                    if let Some(out) = self.tasks.insert(order.token, asked) {
-                        wrong.push(format!("token {} is out twice: {out:?}, {asked:?}", order.token));
+                    let at = (order.token, order.attempt);
+                    if self.tasks.insert(at, Asked::Wanted).is_some() {
+                        wrong.push(format!("attempt {} of token {} is ordered twice", at.1, at.0));
                     }
                 }
                 Command::StartChild(order) => {
-                    let asked = Asked { attempt: order.attempt, cancelled: false };
-                    if let Some(out) = self.children.insert(order.token, asked) {
-                        wrong.push(format!("token {} has two children: {out:?}, {asked:?}", order.token));
+                    let at = (order.token, order.attempt);
+                    if self.children.insert(at, Asked::Wanted).is_some() {
+                        wrong.push(format!("the child of attempt {} of token {} is started twice", at.1, at.0));
                     }
                 }
-                Command::CancelTask { token, attempt } => match self.tasks.get_mut(token) {
-                    Some(asked) if asked.attempt == *attempt => asked.cancelled = true,
-                    out => wrong.push(format!("attempt {attempt} of token {token} is cancelled, out is {out:?}")),
+                Command::CancelTask { token, attempt } => match self.tasks.get_mut(&(*token, *attempt)) {
+                    Some(asked) => *asked = Asked::CalledBack,
+                    None => wrong.push(format!("attempt {attempt} of token {token} is called back and was not out")),
                 },
-                Command::CancelChild { token, .. } => match self.children.get_mut(token) {
-                    Some(asked) => asked.cancelled = true,
-                    None => wrong.push(format!("the child of token {token} is cancelled and was not out")),
-                },
+                Command::CancelChild { token, child } => {
+                    let at = self.children.keys().rfind(|(of, attempt)| of == token && is_child(child, *of, *attempt));
+                    match at.copied() {
+                        Some(at) => drop(self.children.insert(at, Asked::CalledBack)),
+                        None => wrong.push(format!("child {child} of token {token} is called back and was not out")),
+                    }
+                }
                 Command::OpenGate { gate } if !self.gates.contains(gate) => {
                     wrong.push(format!("gate {gate} is to be shown and is not open"));
                 }
@@ -251,8 +255,8 @@ impl Monitor {
 
     /// What is owed is what was asked for and not answered.
     fn owed(&self, run: &Run, wrong: &mut Vec<String>) {
-        let wanted = |asked: &BTreeMap<TokenId, Asked>| -> Vec<(TokenId, u32)> {
-            asked.iter().filter(|(_, asked)| !asked.cancelled).map(|(token, asked)| (*token, asked.attempt)).collect()
+        let wanted = |asked: &BTreeMap<Attempt, Asked>| -> Vec<Attempt> {
+            asked.iter().filter(|(_, asked)| **asked == Asked::Wanted).map(|(at, _)| *at).collect()
         };
         let (mut tasks, mut children, mut gates) = (Vec::new(), Vec::new(), Vec::new());
         for command in run.owed() {
@@ -292,8 +296,13 @@ impl Monitor {
         if let Some(deadline) = run.next_deadline() {
             wrong.push(format!("the run is {} and wants to be woken at {deadline}", run.status()));
         }
-        if run.status() == RunStatus::Completed && self.tasks.values().any(|asked| !asked.cancelled) {
+        if run.status() == RunStatus::Completed && self.tasks.values().any(|asked| *asked == Asked::Wanted) {
             wrong.push("the run is completed and a task is out".to_owned());
         }
     }
+}
+
+/// Child ids end with the token and the attempt that they belong to.
+fn is_child(child: &str, token: TokenId, attempt: u32) -> bool {
+    child.ends_with(&format!(".{token}.{attempt}"))
 }

@@ -61,12 +61,16 @@ impl Decision<'_> {
         let profile = model.as_ref().and_then(|name| graph.models.get(name));
         let start = self.state().start.as_ref();
         let prices = model.as_ref().and_then(|name| start?.prices.get(name)).copied().unwrap_or_default();
-        let turns = if call.tools.is_empty() { 1 } else { u64::from(call.max_turns.unwrap_or(MODEL_TURNS_MAX)) };
-        let answer = call.max_tokens.or(profile.and_then(|p| p.max_output_tokens)).unwrap_or(OUTPUT_TOKENS_RESERVED);
+        let turns =
+            if call.tools.is_empty() { 1 } else { u64::from(call.max_turns.unwrap_or(MODEL_TURNS_MAX)) };
+        let answer =
+            call.max_tokens.or(profile.and_then(|p| p.max_output_tokens)).unwrap_or(OUTPUT_TOKENS_RESERVED);
         let texts = [&call.prompt, &call.system].into_iter().flatten().map(|t| t.text.len()).sum::<usize>();
         let prompt = (texts + input.size()) as u64;
         // Each turn of a tool loop sends what came before it again.
-        let sent = prompt.saturating_mul(turns).saturating_add(answer.saturating_mul(turns.saturating_mul(turns - 1) / 2));
+        let sent = prompt
+            .saturating_mul(turns)
+            .saturating_add(answer.saturating_mul(turns.saturating_mul(turns - 1) / 2));
         let answered = answer.saturating_mul(turns);
         Allowance {
             usd_micros: price_usd_micros(&prices, sent, 0, answered),
@@ -92,7 +96,11 @@ impl Decision<'_> {
                 return Room::LaterInNode;
             }
             let message = format!("node {}: {message}", node.reference);
-            return Room::Never(Over { node: Some(node.reference.clone()), on_exceeded: budget.on_exceeded, message });
+            return Room::Never(Over {
+                node: Some(node.reference.clone()),
+                on_exceeded: budget.on_exceeded,
+                message,
+            });
         }
         Room::Fits
     }
@@ -121,7 +129,9 @@ impl Decision<'_> {
         let budget = self.run.graph().budget?;
         let times = self.state().budget_raises + 1;
         Some(Budget {
-            usd_micros: budget.usd_micros.map(|usd| usd.saturating_add(self.state().budget_raised_usd_micros)),
+            usd_micros: budget
+                .usd_micros
+                .map(|usd| usd.saturating_add(self.state().budget_raised_usd_micros)),
             tokens: budget.tokens.map(|tokens| tokens.saturating_mul(times)),
             calls: budget.calls.map(|calls| calls.saturating_mul(times)),
             ..budget
@@ -210,5 +220,7 @@ fn warns(budget: &Budget, spent: &Spend) -> bool {
             limit > 0 && u128::from(spent) * 1_000 >= u128::from(limit) * u128::from(budget.warn_at_permille)
         })
     };
-    mark(budget.usd_micros, spent.usd_micros) || mark(budget.tokens, spent.tokens()) || mark(budget.calls, spent.calls)
+    mark(budget.usd_micros, spent.usd_micros)
+        || mark(budget.tokens, spent.tokens())
+        || mark(budget.calls, spent.calls)
 }

@@ -76,7 +76,10 @@ impl Decision<'_> {
     }
 
     pub(super) fn kill(&mut self, reason: String) -> Result<(), Rejection> {
-        self.must_be("kill", &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused, RunStatus::Cancelling])?;
+        self.must_be(
+            "kill",
+            &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused, RunStatus::Cancelling],
+        )?;
         self.call_everything_back();
         self.record(EventKind::RunCancelled { reason });
         Ok(())
@@ -137,7 +140,10 @@ impl Decision<'_> {
             violated("the output of the run", schema.check(&output))?;
         }
         if let Some(schema) = &graph.context_schema {
-            violated("the state at the end of the run", schema.check(&view.read("state", &[]).unwrap_or_default()))?;
+            violated(
+                "the state at the end of the run",
+                schema.check(&view.read("state", &[]).unwrap_or_default()),
+            )?;
         }
         Ok(output)
     }

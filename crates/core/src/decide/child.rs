@@ -15,11 +15,20 @@ use super::Decision;
 use super::fail::Failed;
 
 impl Decision<'_> {
-    pub(super) fn start_child(&mut self, id: TokenId, node: &Node, spec: &CallSpec, call: &ActionCall) -> Result<(), Failure> {
+    pub(super) fn start_child(
+        &mut self,
+        id: TokenId,
+        node: &Node,
+        spec: &CallSpec,
+        call: &ActionCall,
+    ) -> Result<(), Failure> {
         let start = self.state().start.as_ref().expect("a run that calls has started");
         let depth = start.parent.as_ref().map_or(0, |parent| parent.depth) + 1;
         if depth > start.limits.child_depth_max {
-            let message = format!("beyond the limit child_depth_max ({}): runs within runs", start.limits.child_depth_max);
+            let message = format!(
+                "beyond the limit child_depth_max ({}): runs within runs",
+                start.limits.child_depth_max
+            );
             return Err(Failure::new(ErrorKind::LimitExceeded, message));
         }
         let workflow = match &spec.workflow {
@@ -27,7 +36,8 @@ impl Decision<'_> {
             CalleeSpec::FromContext(expr) => {
                 let value = expr.eval(&Roots(&call.scope)).map_err(expression_error)?;
                 let Some(name) = value.as_str() else {
-                    let message = format!("`{}` must give a workflow's name, not a {}", expr.text(), value.type_name());
+                    let message =
+                        format!("`{}` must give a workflow's name, not a {}", expr.text(), value.type_name());
                     return Err(Failure::new(ErrorKind::ExpressionError, message));
                 };
                 name.to_owned()
@@ -74,8 +84,16 @@ impl Decision<'_> {
         };
         let told = told.unwrap_or_default();
         let allowance = Allowance {
-            usd_micros: left(budget.and_then(|b| b.usd_micros), told.usd_micros, state.spend.usd_micros + state.reserved.usd_micros),
-            tokens: left(budget.and_then(|b| b.tokens), told.tokens, state.spend.tokens() + state.reserved.tokens),
+            usd_micros: left(
+                budget.and_then(|b| b.usd_micros),
+                told.usd_micros,
+                state.spend.usd_micros + state.reserved.usd_micros,
+            ),
+            tokens: left(
+                budget.and_then(|b| b.tokens),
+                told.tokens,
+                state.spend.tokens() + state.reserved.tokens,
+            ),
             calls: left(budget.and_then(|b| b.calls), told.calls, state.spend.calls + state.reserved.calls),
         };
         (allowance != Allowance::default()).then_some(allowance)
@@ -102,7 +120,13 @@ impl Decision<'_> {
             ChildOutcome::TimedOut => "timed_out",
             ChildOutcome::Cancelled => "cancelled",
         };
-        self.record(EventKind::ChildCompleted { token: id, attempt, child: child.clone(), outcome: name.into(), spend });
+        self.record(EventKind::ChildCompleted {
+            token: id,
+            attempt,
+            child: child.clone(),
+            outcome: name.into(),
+            spend,
+        });
         let failure = match outcome {
             ChildOutcome::Completed { output } => {
                 self.waited(id, Ok(output));
@@ -126,7 +150,9 @@ impl Decision<'_> {
     }
 
     fn catches(&self, id: TokenId) -> bool {
-        let Perform::Coordinator { task, .. } = &self.run.graph().node(self.node_of(id)).perform else { return false };
+        let Perform::Coordinator { task, .. } = &self.run.graph().node(self.node_of(id)).perform else {
+            return false;
+        };
         let coordinated = task.steps.first().and_then(|step| step.action.coordinated.as_ref());
         matches!(coordinated, Some(Coordinated::WorkflowCall(CallSpec { catch: true, .. })))
     }
@@ -157,8 +183,17 @@ fn strip_feedback(input: &Value, without: bool) -> Value {
 
 impl crate::run::Run {
     pub(crate) fn child_order(&self, id: TokenId, attempt: u32) -> Option<Box<ChildOrder>> {
-        let EventKind::ChildStarted { token, attempt, child, workflow, input, allowance, timeout_ms, inherit_artifacts, .. } =
-            self.state().child_orders.get(&(id, attempt))?
+        let EventKind::ChildStarted {
+            token,
+            attempt,
+            child,
+            workflow,
+            input,
+            allowance,
+            timeout_ms,
+            inherit_artifacts,
+            ..
+        } = self.state().child_orders.get(&(id, attempt))?
         else {
             return None;
         };

@@ -53,7 +53,14 @@ impl Decision<'_> {
     fn pass_behind(&mut self, id: TokenId, behind: NodeIx, result: Value, report: Option<Report>) {
         let lineage = Lineage { carried: result.clone(), ..self.lineage(id) };
         let then = crate::event::Then::Routes;
-        self.record(EventKind::TaskCompleted { token: id, result, patches: vec![], then, unmapped: false, report });
+        self.record(EventKind::TaskCompleted {
+            token: id,
+            result,
+            patches: vec![],
+            then,
+            unmapped: false,
+            report,
+        });
         self.create_token(&lineage, behind, None);
     }
 
@@ -105,9 +112,15 @@ impl Decision<'_> {
         let then = plan.then();
         self.record(match how {
             How::Completed => EventKind::TaskCompleted { token: id, result, patches, then, unmapped, report },
-            How::Skipped(failure) => {
-                EventKind::TokenSkipped { token: id, output: result, patches, then, unmapped, failure, report }
-            }
+            How::Skipped(failure) => EventKind::TokenSkipped {
+                token: id,
+                output: result,
+                patches,
+                then,
+                unmapped,
+                failure,
+                report,
+            },
         });
         self.follow(plan, id, at, lineage);
         self.start_dependents(at);
@@ -115,7 +128,8 @@ impl Decision<'_> {
 
     /// `_mutations` of a node that may: the change it asks for, and the result without it.
     fn growth(&self, node: &Node, result: Value) -> Result<(Value, Option<Mutation>), Failure> {
-        let Some(asked) = node.may_mutate.and_then(|_| result.get("_mutations")).filter(|m| !m.is_null()) else {
+        let Some(asked) = node.may_mutate.and_then(|_| result.get("_mutations")).filter(|m| !m.is_null())
+        else {
             return Ok((result, None));
         };
         if self.state().metrics.mutations_applied >= self.run.graph().mutations_max {
@@ -123,21 +137,31 @@ impl Decision<'_> {
             return Err(Failure::new(ErrorKind::MutationRefused, message));
         }
         let parsed = serde_json::from_value::<Asked>(asked.to_json()).map_err(|error| {
-            Failure::new(ErrorKind::MutationRefused, format!("_mutations does not read as nodes and transitions: {error}"))
+            Failure::new(
+                ErrorKind::MutationRefused,
+                format!("_mutations does not read as nodes and transitions: {error}"),
+            )
         })?;
         if let Some(started) = parsed.transitions.iter().find(|t| self.has_started(&t.to.text)) {
             let message = format!("{} has already started and can need nothing more", started.to);
             return Err(Failure::new(ErrorKind::MutationRefused, message));
         }
-        let mutation =
-            Mutation::Nodes { by: node.reference.clone(), nodes: parsed.nodes, transitions: parsed.transitions };
+        let mutation = Mutation::Nodes {
+            by: node.reference.clone(),
+            nodes: parsed.nodes,
+            transitions: parsed.transitions,
+        };
         let mut rest = result.as_map().cloned().unwrap_or_default();
         rest.remove("_mutations");
         Ok((Value::from(rest), Some(mutation)))
     }
 
     /// `state.<ref> = result`; an inner node of a dag's `foreach` writes under the name of its unit.
-    fn default_write(&self, node: &Node, result: &Value) -> Result<(Vec<Patch>, Vec<Pending>, bool), Failure> {
+    fn default_write(
+        &self,
+        node: &Node,
+        result: &Value,
+    ) -> Result<(Vec<Patch>, Vec<Pending>, bool), Failure> {
         let reference = node.unit.map_or(&node.reference, |unit| &self.run.graph().unit(unit).reference);
         let to = Target { root: Root::State, path: vec![reference.clone()] };
         let patch = Patch { to: to.clone(), value: PatchValue::Result(vec![]) };
@@ -149,7 +173,9 @@ impl Decision<'_> {
         if value.fits(usize::try_from(max).unwrap_or(usize::MAX)) && value.depth(DEPTH_MAX) < DEPTH_MAX {
             return Ok(());
         }
-        let message = format!("the result is beyond the limit result_bytes_max ({max}) or nested beyond {DEPTH_MAX} levels");
+        let message = format!(
+            "the result is beyond the limit result_bytes_max ({max}) or nested beyond {DEPTH_MAX} levels"
+        );
         Err(Failure::new(ErrorKind::LimitExceeded, message))
     }
 
@@ -223,7 +249,9 @@ pub(super) fn evaluate(writes: &[WriteTo], view: View<'_>) -> Result<(Vec<Patch>
             failure
         })?;
         let part = match &write.value {
-            MapTree::Expr(expr) => expr.as_path().filter(|read| &*read.root == "result").map(|read| read.path.clone()),
+            MapTree::Expr(expr) => {
+                expr.as_path().filter(|read| &*read.root == "result").map(|read| read.path.clone())
+            }
             _ => None,
         };
         let to = write.target.clone();

@@ -25,7 +25,9 @@ impl Decision<'_> {
             let ready = &self.state().ready;
             let next = match after {
                 None => ready.first(),
-                Some(last) => ready.range((std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded)).next(),
+                Some(last) => {
+                    ready.range((std::ops::Bound::Excluded(last), std::ops::Bound::Unbounded)).next()
+                }
             };
             let Some(entry) = next.copied() else { return false };
             match self.dispatch(entry.1) {

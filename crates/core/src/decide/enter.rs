@@ -57,7 +57,7 @@ impl Decision<'_> {
             _ => {}
         }
         let mut machine = self.machine(id, node, task).map_err(Failed::of)?;
-        match machine.next() {
+        match machine.ask() {
             Ask::Done(outcome) => self.task_ended(id, outcome),
             Ask::Perform(call) => self.begin(id, node, &call).map_err(Failed::of),
         }
@@ -75,10 +75,13 @@ impl Decision<'_> {
                 self.complete(id, result, None, How::Completed);
                 Ok(())
             }
-            TaskOutcome::Failed { failure, retry, step } => Err(Failed { retry, step, ..Failed::of(failure) }),
-            TaskOutcome::TimedOut { .. } | TaskOutcome::Cancelled => {
-                Err(Failed::of(Failure::new(ErrorKind::Internal, "a pure task can neither time out nor be cancelled")))
+            TaskOutcome::Failed { failure, retry, step } => {
+                Err(Failed { retry, step, ..Failed::of(failure) })
             }
+            TaskOutcome::TimedOut { .. } | TaskOutcome::Cancelled => Err(Failed::of(Failure::new(
+                ErrorKind::Internal,
+                "a pure task can neither time out nor be cancelled",
+            ))),
         }
     }
 
@@ -93,17 +96,18 @@ impl Decision<'_> {
         let Perform::Coordinator { task, .. } = &node.perform else {
             return self.complete(id, result, None, How::Completed);
         };
-        let ended = self.machine(id, node, task).map_err(Failed::of).and_then(|mut machine| match machine.next() {
-            Ask::Done(outcome) => self.task_ended(id, outcome),
-            Ask::Perform(_) => {
-                machine.answer(Ok(result));
-                let Ask::Done(outcome) = machine.next() else {
-                    let message = "a task with a wait in it has more steps";
-                    return Err(Failed::of(Failure::new(ErrorKind::Internal, message)));
-                };
-                self.task_ended(id, outcome)
-            }
-        });
+        let ended =
+            self.machine(id, node, task).map_err(Failed::of).and_then(|mut machine| match machine.ask() {
+                Ask::Done(outcome) => self.task_ended(id, outcome),
+                Ask::Perform(_) => {
+                    machine.answer(Ok(result));
+                    let Ask::Done(outcome) = machine.ask() else {
+                        let message = "a task with a wait in it has more steps";
+                        return Err(Failed::of(Failure::new(ErrorKind::Internal, message)));
+                    };
+                    self.task_ended(id, outcome)
+                }
+            });
         if let Err(failed) = ended {
             self.fail(id, failed);
         }
@@ -121,7 +125,9 @@ impl Decision<'_> {
             })?;
             let key: Vec<_> = match write.target.root {
                 Root::State | Root::Branch => write.target.path.clone(),
-                Root::Output => std::iter::once("output".into()).chain(write.target.path.iter().cloned()).collect(),
+                Root::Output => {
+                    std::iter::once("output".into()).chain(write.target.path.iter().cloned()).collect()
+                }
             };
             values.set_path(&key, value.clone());
             pending.push(Pending { to: write.target.clone(), value });
@@ -220,7 +226,8 @@ fn time_of(value: &Value) -> Result<Time, Failure> {
         _ => None,
     };
     time.ok_or_else(|| {
-        let message = format!("sleep until {value}: expected a time such as 2026-01-31T09:00:00Z, or milliseconds");
+        let message =
+            format!("sleep until {value}: expected a time such as 2026-01-31T09:00:00Z, or milliseconds");
         Failure::new(ErrorKind::ExpressionError, message)
     })
 }

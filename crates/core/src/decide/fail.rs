@@ -3,7 +3,9 @@
 
 use crate::def::{Backoff, Implementation, Name, On};
 use crate::error::{ErrorKind, Failure};
-use crate::event::{BranchRef, CancelReason, EventKind, GroupId, Report, RuleRef, TimeoutPolicy, TimeoutType, TokenId};
+use crate::event::{
+    BranchRef, CancelReason, EventKind, GroupId, Report, RuleRef, TimeoutPolicy, TimeoutType, TokenId,
+};
 use crate::graph::{Perform, Response, Rule, Task};
 use crate::task::expression_error;
 
@@ -117,14 +119,21 @@ impl Decision<'_> {
         let at = graph.routes_as(self.node_of(id));
         let error = failed.failure.to_value();
         let lineage = Lineage { last_error: Some(failed.failure.clone()), ..self.lineage(id) };
-        let view = crate::scope::View { last_error: Some(&failed.failure), ..self.view(id) }.with_error(&error);
+        let view =
+            crate::scope::View { last_error: Some(&failed.failure), ..self.view(id) }.with_error(&error);
         // A condition that breaks here has nothing left to fail: the first failure is the one to show.
         let plan = self.plan(&lineage, graph.node(at), view, On::Failure).unwrap_or(None);
         self.say_timed_out(id, &failed, TimeoutPolicy::Fail);
         let Failed { failure, report, expired, .. } = failed;
         let (handled, branch) = (plan.is_some(), lineage.branch);
         let timed_out = matches!(expired, Some((TimeoutType::Task | TimeoutType::Execution, _)));
-        self.record(EventKind::TaskFailed { token: id, failure: failure.clone(), timed_out, handled, report });
+        self.record(EventKind::TaskFailed {
+            token: id,
+            failure: failure.clone(),
+            timed_out,
+            handled,
+            report,
+        });
         match plan {
             Some(plan) => self.follow_failure(plan, id, at, lineage),
             None => self.fail_outward(branch, failure),
@@ -188,18 +197,25 @@ impl Decision<'_> {
 fn default_rules(task: Option<&Task>, perform: &Perform, failed: &Failed) -> Vec<(u32, Rule)> {
     let rule = |response: Response, max: u32| Rule { when: None, response, max, backoff: Backoff::default() };
     let worker = matches!(perform, Perform::Worker(_));
-    let models_answer = failed.step.as_ref().and_then(|step| task?.steps.iter().find(|s| s.reference == *step)).is_some_and(
-        |step| matches!(step.action.def.implementation, Implementation::LlmCall(_) | Implementation::Mock(_)),
-    );
+    let models_answer =
+        failed.step.as_ref().and_then(|step| task?.steps.iter().find(|s| s.reference == *step)).is_some_and(
+            |step| {
+                matches!(step.action.def.implementation, Implementation::LlmCall(_) | Implementation::Mock(_))
+            },
+        );
     match failed.failure.kind {
-        ErrorKind::Timeout if worker && failed.expired.is_none() && task.is_some_and(|t| t.retry.is_none()) => {
+        ErrorKind::Timeout
+            if worker && failed.expired.is_none() && task.is_some_and(|t| t.retry.is_none()) =>
+        {
             vec![(0, rule(Response::Retry, 3))]
         }
         ErrorKind::ModelRefused => vec![(1, rule(Response::SwitchModel, 1))],
         ErrorKind::ContractViolation if models_answer => {
             vec![(2, rule(Response::StricterPrompt { append: None }, 1))]
         }
-        ErrorKind::QualityBelowThreshold if worker => vec![(3, rule(Response::LoopWithFeedback { to: None }, 2))],
+        ErrorKind::QualityBelowThreshold if worker => {
+            vec![(3, rule(Response::LoopWithFeedback { to: None }, 2))]
+        }
         ErrorKind::OutcomeUnknown => vec![(4, rule(Response::Escalate, 1))],
         _ => vec![],
     }

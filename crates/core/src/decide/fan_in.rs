@@ -104,7 +104,10 @@ impl Decision<'_> {
         let reference = graph.node(node).reference.clone();
         let details = Value::map([("cause", cause.to_value())]);
         let message = format!("the fan-in of {reference} failed: {cause}");
-        let failure = Failure { node: Some(reference), ..Failure::new(ErrorKind::FanInFailed, message).with_details(details) };
+        let failure = Failure {
+            node: Some(reference),
+            ..Failure::new(ErrorKind::FanInFailed, message).with_details(details)
+        };
         let lineage = Lineage {
             parent: Some(origin),
             branch: outer,
@@ -254,15 +257,23 @@ fn verdict(group: &Group, join: &Join) -> Verdict {
 fn combine(slots: Vec<Slot>, strategy: MergeStrategy) -> Result<Value, Failure> {
     Ok(match strategy {
         MergeStrategy::Append => Value::from(slots.into_iter().map(|slot| slot.value).collect::<Vec<_>>()),
-        MergeStrategy::KeyedByBranch => Value::map(slots.into_iter().map(|slot| (slot.index.to_string(), slot.value))),
-        MergeStrategy::LastWins => {
-            slots.into_iter().max_by_key(|slot| (slot.arrival, slot.index)).map(|slot| slot.value).unwrap_or_default()
+        MergeStrategy::KeyedByBranch => {
+            Value::map(slots.into_iter().map(|slot| (slot.index.to_string(), slot.value)))
         }
+        MergeStrategy::LastWins => slots
+            .into_iter()
+            .max_by_key(|slot| (slot.arrival, slot.index))
+            .map(|slot| slot.value)
+            .unwrap_or_default(),
         MergeStrategy::MergeObject => {
             let mut all = Map::new();
             for slot in slots {
                 let Some(map) = slot.value.as_map() else {
-                    let message = format!("merge_object needs objects; branch {} has a {}", slot.index, slot.value.type_name());
+                    let message = format!(
+                        "merge_object needs objects; branch {} has a {}",
+                        slot.index,
+                        slot.value.type_name()
+                    );
                     return Err(Failure::new(ErrorKind::ContractViolation, message));
                 };
                 all.extend(map.iter().map(|(key, value)| (key.clone(), value.clone())));

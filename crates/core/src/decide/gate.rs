@@ -23,7 +23,8 @@ impl Decision<'_> {
                 None => Rejection::NoSuchGate { gate: id },
             });
         };
-        check_form(&gate.record.form, &answer).map_err(|violations| Rejection::BadAnswer { gate: id, violations })?;
+        check_form(&gate.record.form, &answer)
+            .map_err(|violations| Rejection::BadAnswer { gate: id, violations })?;
         if gate.answers.iter().any(|(who, _)| *who == by) {
             return Err(Rejection::AnsweredAlready { gate: id, by });
         }
@@ -58,7 +59,8 @@ impl Decision<'_> {
     fn node_gate_answered(&mut self, token: TokenId, answer: Value) {
         let is_review = matches!(self.graph().node(self.node_of(token)).perform, Perform::Review);
         if is_review && answer.get("ok") == Some(&Value::Bool(false)) {
-            let said = answer.get("comment").and_then(Value::as_str).unwrap_or("no reason was given").to_owned();
+            let said =
+                answer.get("comment").and_then(Value::as_str).unwrap_or("no reason was given").to_owned();
             let failure = Failure::new(ErrorKind::AssertionFailed, format!("refused in review: {said}"));
             return self.waited(token, Err(Failed::of(failure)));
         }
@@ -147,7 +149,8 @@ impl Decision<'_> {
     /// A gate's own time is over.
     pub(super) fn gate_expired(&mut self, id: GateId) {
         let gate = &self.state().gates[&id];
-        let (token, timeout_ms, escalated) = (gate.token, gate.record.timeout_ms.unwrap_or(0), gate.escalated);
+        let (token, timeout_ms, escalated) =
+            (gate.token, gate.record.timeout_ms.unwrap_or(0), gate.escalated);
         let to = gate.record.escalate.clone();
         let Some(token) = token else { return self.close_gate(id, "its timeout") };
         let (policy, default) = self.gate_policy(token);
@@ -173,10 +176,12 @@ impl Decision<'_> {
 
     fn gate_policy(&self, token: TokenId) -> (GateTimeout, Value) {
         let spec: Option<&GateSpec> = match &self.run.graph().node(self.node_of(token)).perform {
-            Perform::Coordinator { task, .. } => match task.steps.first().and_then(|s| s.action.coordinated.as_ref()) {
-                Some(Coordinated::HumanGate(spec)) => Some(spec),
-                _ => None,
-            },
+            Perform::Coordinator { task, .. } => {
+                match task.steps.first().and_then(|s| s.action.coordinated.as_ref()) {
+                    Some(Coordinated::HumanGate(spec)) => Some(spec),
+                    _ => None,
+                }
+            }
             _ => None,
         };
         spec.map_or((GateTimeout::Fail, Value::Null), |spec| (spec.on_timeout, spec.default.clone()))

@@ -31,7 +31,8 @@ impl Decision<'_> {
     }
 
     fn children_out(&self) -> Vec<(TokenId, Name)> {
-        let children = self.state().out.iter().filter_map(|((token, _), out)| Some((*token, out.child.clone()?)));
+        let children =
+            self.state().out.iter().filter_map(|((token, _), out)| Some((*token, out.child.clone()?)));
         children.filter(|(token, _)| self.state().tokens.get(token).is_some_and(|t| t.is_live())).collect()
     }
 
@@ -39,7 +40,10 @@ impl Decision<'_> {
         self.must_be("resume", &[RunStatus::Paused])?;
         if !self.state().pauses.contains(&PauseReason::Operator) {
             // What a gate paused, an answer to the gate resumes.
-            return Err(Rejection::WrongStatus { status: RunStatus::Paused, operation: "resume (answer its gate instead)" });
+            return Err(Rejection::WrongStatus {
+                status: RunStatus::Paused,
+                operation: "resume (answer its gate instead)",
+            });
         }
         self.resume_after(PauseReason::Operator, by);
         Ok(())

@@ -33,7 +33,9 @@ impl Decision<'_> {
         match &rule.response {
             Response::Retry => self.try_again(id, failed, reference, &rule.backoff, |_| {}),
             Response::SwitchModel => return self.switch_model(id, reference, rule, failed),
-            Response::StricterPrompt { append } => return self.stricter(id, reference, rule, failed, append.as_ref()),
+            Response::StricterPrompt { append } => {
+                return self.stricter(id, reference, rule, failed, append.as_ref());
+            }
             Response::Change { .. } => return self.change(id, reference, rule, failed),
             Response::LoopWithFeedback { to: None } => return self.feed_back(id, reference, rule, failed),
             Response::LoopWithFeedback { to: Some(to) } => {
@@ -45,10 +47,15 @@ impl Decision<'_> {
             }
             Response::AddValidator { task } => {
                 let task = task.name.clone();
-                return self.put_behind(id, reference, rule, failed, |node, added| Mutation::Validator { node, added, task });
+                return self.put_behind(id, reference, rule, failed, |node, added| Mutation::Validator {
+                    node,
+                    added,
+                    task,
+                });
             }
             Response::AddReview => {
-                return self.put_behind(id, reference, rule, failed, |node, added| Mutation::Review { node, added });
+                return self
+                    .put_behind(id, reference, rule, failed, |node, added| Mutation::Review { node, added });
             }
             Response::DowngradeModel => {
                 if !self.can_downgrade() {
@@ -170,12 +177,20 @@ impl Decision<'_> {
         fallbacks.get(next).map(|f| f.text.clone())
     }
 
-    fn stricter(&mut self, id: TokenId, reference: RuleRef, rule: &Rule, failed: &Failed, append: Option<&Name>) -> bool {
+    fn stricter(
+        &mut self,
+        id: TokenId,
+        reference: RuleRef,
+        rule: &Rule,
+        failed: &Failed,
+        append: Option<&Name>,
+    ) -> bool {
         if !self.may_mutate() || !self.has_worker(id) {
             return false;
         }
         self.mutate(id, failed, RunChange::StricterPrompt);
-        let violation = format!("Your last answer was refused: {}. Answer exactly as asked.", failed.failure.message);
+        let violation =
+            format!("Your last answer was refused: {}. Answer exactly as asked.", failed.failure.message);
         let texts = [Some(violation.into()), append.cloned()];
         self.try_again(id, failed, reference, &rule.backoff, |again| {
             again.generation += 1;
@@ -190,7 +205,9 @@ impl Decision<'_> {
 
     fn change(&mut self, id: TokenId, reference: RuleRef, rule: &Rule, failed: &Failed) -> bool {
         let Response::Change { model, system, tools, input } = &rule.response else { return false };
-        let Some(input) = self.changed_input(id, input.as_ref(), &failed.failure).filter(|_| self.may_mutate()) else {
+        let Some(input) =
+            self.changed_input(id, input.as_ref(), &failed.failure).filter(|_| self.may_mutate())
+        else {
             return false;
         };
         self.mutate(id, failed, RunChange::Change);

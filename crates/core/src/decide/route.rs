@@ -54,7 +54,13 @@ impl Plan {
 impl Decision<'_> {
     /// Where a token at `node` goes. `view` is what conditions see; `on` how the node ended. None: no
     /// failure transition fits, which is nobody's mistake.
-    pub(super) fn plan(&self, lineage: &Lineage, node: &Node, view: View<'_>, on: On) -> Result<Option<Plan>, Failure> {
+    pub(super) fn plan(
+        &self,
+        lineage: &Lineage,
+        node: &Node,
+        view: View<'_>,
+        on: On,
+    ) -> Result<Option<Plan>, Failure> {
         let graph = self.run.graph();
         let listens = |ix: &&TransitionIx| {
             let transition = graph.transition(**ix);
@@ -75,8 +81,15 @@ impl Decision<'_> {
             }
         }
         if hops.is_empty() {
-            let message = format!("no transition of {} fits; add one without a condition as the default", node.reference);
-            return if on == On::Success { Err(Failure::new(ErrorKind::NoTransition, message)) } else { Ok(None) };
+            let message = format!(
+                "no transition of {} fits; add one without a condition as the default",
+                node.reference
+            );
+            return if on == On::Success {
+                Err(Failure::new(ErrorKind::NoTransition, message))
+            } else {
+                Ok(None)
+            };
         }
         let as_group = node.fan_out == FanOut::All;
         let groups = u32::from(as_group) + u32::from(hops.iter().any(|hop| hop.spread.is_some()));
@@ -97,7 +110,9 @@ impl Decision<'_> {
         let mut next = branch;
         while let Some(at) = next {
             let group = &self.state().groups[&at.group];
-            if group.target == Some(transition.to.0) && sync.group.is_none_or(|named| self.made_by(at.group, named)) {
+            if group.target == Some(transition.to.0)
+                && sync.group.is_none_or(|named| self.made_by(at.group, named))
+            {
                 return Some(at);
             }
             next = group.outer;
@@ -109,7 +124,9 @@ impl Decision<'_> {
         let group = &self.state().groups[&group];
         match source {
             Source::Node(node) => group.transition.is_none() && group.node == node.0,
-            Source::Transition(ix) => group.transition.as_ref() == Some(&self.run.graph().transition(ix).reference),
+            Source::Transition(ix) => {
+                group.transition.as_ref() == Some(&self.run.graph().transition(ix).reference)
+            }
         }
     }
 
@@ -120,7 +137,11 @@ impl Decision<'_> {
             Some(Spread::Each { items, .. }) => {
                 let value = items.eval(view).map_err(expression_error)?;
                 let Some(list) = value.as_list() else {
-                    let message = format!("foreach items must be a list, `{}` is a {}", items.text(), value.type_name());
+                    let message = format!(
+                        "foreach items must be a list, `{}` is a {}",
+                        items.text(),
+                        value.type_name()
+                    );
                     return Err(Failure::new(ErrorKind::ExpressionError, message));
                 };
                 (list.len() as u64, value)
@@ -133,7 +154,8 @@ impl Decision<'_> {
             ("tokens_max", minted, limits.tokens_max),
         ] {
             if value > max {
-                let message = format!("beyond the limit {limit} ({max}): {total} branches at {}", transition.reference);
+                let message =
+                    format!("beyond the limit {limit} ({max}): {total} branches at {}", transition.reference);
                 return Err(Failure::new(ErrorKind::LimitExceeded, message));
             }
         }
@@ -143,7 +165,8 @@ impl Decision<'_> {
     fn check_nesting(&self, lineage: &Lineage, more: u32) -> Result<(), Failure> {
         let limits = &self.state().start.as_ref().expect("a run that routes has started").limits;
         if self.state().tokens_minted >= limits.tokens_max {
-            let message = format!("beyond the limit tokens_max ({}): a loop that never ends?", limits.tokens_max);
+            let message =
+                format!("beyond the limit tokens_max ({}): a loop that never ends?", limits.tokens_max);
             return Err(Failure::new(ErrorKind::LimitExceeded, message));
         }
         if more == 0 {
@@ -156,7 +179,8 @@ impl Decision<'_> {
             next = self.state().groups[&at.group].outer;
         }
         if depth > limits.nesting_max {
-            let message = format!("beyond the limit nesting_max ({}): groups within groups", limits.nesting_max);
+            let message =
+                format!("beyond the limit nesting_max ({}): groups within groups", limits.nesting_max);
             return Err(Failure::new(ErrorKind::LimitExceeded, message));
         }
         Ok(())
@@ -168,7 +192,12 @@ impl Decision<'_> {
             Plan::Ends => {}
             Plan::Arrives(at) => {
                 let within = lineage.branch.filter(|within| *within != at);
-                self.record(EventKind::BranchArrived { token: from, group: at.group, branch: at.branch, within });
+                self.record(EventKind::BranchArrived {
+                    token: from,
+                    group: at.group,
+                    branch: at.branch,
+                    within,
+                });
             }
             Plan::Hops { hops, as_group: false } => {
                 for hop in hops {
@@ -176,7 +205,8 @@ impl Decision<'_> {
                 }
             }
             Plan::Hops { hops, as_group: true } => {
-                let group = self.fan_out(Source::Node(node), from, &lineage, (hops.len() as u32, Value::Null));
+                let group =
+                    self.fan_out(Source::Node(node), from, &lineage, (hops.len() as u32, Value::Null));
                 for (branch, hop) in hops.into_iter().enumerate() {
                     let branch = Some(BranchRef { group, branch: branch as u32 });
                     self.hop(hop, from, &Lineage { branch, ..lineage.clone() });
@@ -201,7 +231,12 @@ impl Decision<'_> {
     }
 
     /// A token that was made by a transition which is itself a way into a fan-in has arrived at once.
-    pub(super) fn arrive_if_there(&mut self, token: TokenId, transition: &Transition, branch: Option<BranchRef>) {
+    pub(super) fn arrive_if_there(
+        &mut self,
+        token: TokenId,
+        transition: &Transition,
+        branch: Option<BranchRef>,
+    ) {
         if let Some(at) = self.arrival(transition, branch) {
             let within = branch.filter(|within| *within != at);
             self.record(EventKind::BranchArrived { token, group: at.group, branch: at.branch, within });
@@ -243,7 +278,9 @@ impl Decision<'_> {
     pub(super) fn start_branches(&mut self, id: GroupId) {
         let graph = self.graph();
         let Some(group) = self.state().groups.get(&id) else { return };
-        let Some(transition) = group.transition.as_ref().and_then(|t| graph.find_transition(t)) else { return };
+        let Some(transition) = group.transition.as_ref().and_then(|t| graph.find_transition(t)) else {
+            return;
+        };
         let transition = graph.transition(transition);
         let lineage = Lineage {
             parent: Some(group.origin),
@@ -302,7 +339,8 @@ fn fits(transition: &Transition, lineage: &Lineage, view: &dyn Scope) -> Result<
         None => Ok(true),
         Some(condition) => condition.eval_bool(view).map_err(|error| {
             let mut failure = expression_error(error);
-            failure.message = format!("condition of transition {}: {}", transition.reference, failure.message);
+            failure.message =
+                format!("condition of transition {}: {}", transition.reference, failure.message);
             failure
         }),
     }

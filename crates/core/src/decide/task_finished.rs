@@ -11,7 +11,12 @@ use super::complete::How;
 use super::fail::Failed;
 
 impl Decision<'_> {
-    pub(super) fn task_finished(&mut self, id: TokenId, attempt: u32, report: TaskReport) -> Result<(), Rejection> {
+    pub(super) fn task_finished(
+        &mut self,
+        id: TokenId,
+        attempt: u32,
+        report: TaskReport,
+    ) -> Result<(), Rejection> {
         let out = self.state().out.get(&(id, attempt)).filter(|out| out.child.is_none());
         if out.is_none() {
             return Err(Rejection::NotOut { token: id, attempt });
@@ -29,7 +34,8 @@ impl Decision<'_> {
                 self.fail(id, Failed { report, retry, step, ..Failed::of(failure) });
             }
             TaskOutcome::TimedOut { after_ms } => {
-                let details = Value::map([("timeout_ms", Value::Int(i64::try_from(after_ms).unwrap_or(i64::MAX)))]);
+                let details =
+                    Value::map([("timeout_ms", Value::Int(i64::try_from(after_ms).unwrap_or(i64::MAX)))]);
                 let message = format!("the task did not end within {after_ms} ms");
                 let failure = Failure::new(ErrorKind::Timeout, message).with_details(details);
                 let expired = Some((TimeoutType::Task, after_ms));

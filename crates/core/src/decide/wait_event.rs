@@ -15,7 +15,13 @@ use super::Decision;
 use super::fail::Failed;
 
 impl Decision<'_> {
-    pub(super) fn await_event(&mut self, id: TokenId, node: &Node, wait: &WaitSpec, scope: &Value) -> Result<(), Failure> {
+    pub(super) fn await_event(
+        &mut self,
+        id: TokenId,
+        node: &Node,
+        wait: &WaitSpec,
+        scope: &Value,
+    ) -> Result<(), Failure> {
         let event: Name = wait.event.render(scope).map_err(expression_error)?.into();
         let key = match &wait.key {
             None => Value::Null,
@@ -32,7 +38,13 @@ impl Decision<'_> {
         Ok(())
     }
 
-    pub(super) fn event_arrived(&mut self, event: Name, key: Value, payload: Value, keep: bool) -> Result<(), Rejection> {
+    pub(super) fn event_arrived(
+        &mut self,
+        event: Name,
+        key: Value,
+        payload: Value,
+        keep: bool,
+    ) -> Result<(), Rejection> {
         self.must_be("send an event to", &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused])?;
         let limits = &self.state().start.as_ref().expect("handle looks first").limits;
         if self.check_size(&payload).is_err() {
@@ -77,7 +89,9 @@ impl Decision<'_> {
     }
 
     fn default_payload(&self, id: TokenId) -> Option<Value> {
-        let Perform::Coordinator { task, .. } = &self.run.graph().node(self.node_of(id)).perform else { return None };
+        let Perform::Coordinator { task, .. } = &self.run.graph().node(self.node_of(id)).perform else {
+            return None;
+        };
         match task.steps.first()?.action.coordinated.as_ref()? {
             Coordinated::WaitEvent(wait) => wait.default.clone(),
             _ => None,

@@ -1,9 +1,11 @@
 //! `Wake`: deadlines that have passed, in order of deadline, the workflow's first, then by token.
 
+use crate::command::Command;
 use crate::def::{OnExceeded, WorkflowTimeout};
 use crate::error::{ErrorKind, Failure};
-use crate::event::{Clocked, EventKind, GateKind, GateRecord, PauseReason, TimeoutPolicy, TimeoutType, TokenId};
-use crate::command::Command;
+use crate::event::{
+    Clocked, EventKind, GateKind, GateRecord, PauseReason, TimeoutPolicy, TimeoutType, TokenId,
+};
 use crate::input::Rejection;
 use crate::lifecycle::TokenStatus;
 use crate::state::Timer;
@@ -43,7 +45,9 @@ impl Decision<'_> {
                 self.record(EventKind::TimeoutWarning { of: Clocked::Workflow, elapsed_ms, timeout_ms });
             }
             Timer::Wall => self.wall_expired(),
-            Timer::CancelGrace => self.record(EventKind::RunCancelled { reason: "the grace is over".to_owned() }),
+            Timer::CancelGrace => {
+                self.record(EventKind::RunCancelled { reason: "the grace is over".to_owned() })
+            }
             Timer::Token(id) => self.token_expired(id),
             Timer::FanIn(group) => self.fan_in_expired(group),
             Timer::FanInWarning(group) => {

@@ -1,113 +1,9 @@
-//! Tasks, steps, actions, prompts and model profiles.
-
-use std::collections::BTreeMap;
+//! Actions: one atomic operation each, with the fields of its kind.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Backoff, Name, SchemaDef, Spot, Text, Tree, Writes, is_default};
+use super::{Name, Retry, SchemaDef, Spot, Text, Tree, Writes, is_default};
 use crate::value::Value;
-
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct TaskDef {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<Name>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u32>,
-    pub name: Text,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<Name>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub project_id: Option<Name>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub library_id: Option<Name>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tags: Vec<Name>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_schema: Option<SchemaDef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<SchemaDef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<Retry>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// In the order of their ordinals.
-    pub steps: Vec<StepDef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created_at: Option<Name>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub updated_at: Option<Name>,
-    #[serde(skip)]
-    pub spot: Spot,
-}
-
-/// `retry` of a task and `retry_policy` of an action: tries in all, and the wait between them.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Retry {
-    pub max_attempts: u32,
-    #[serde(default)]
-    pub backoff: Backoff,
-}
-
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct StepDef {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<Name>,
-    #[serde(rename = "ref")]
-    pub reference: Text,
-    /// A key of [`super::Bundle::actions`].
-    pub action: Text,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action_version: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_mapping: Option<Tree>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_mapping: Option<Writes>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub on_failure: OnFailure,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<StepCondition>,
-    #[serde(skip)]
-    pub spot: Spot,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnFailure {
-    #[default]
-    Abort,
-    Retry,
-    Continue,
-}
-
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct StepCondition {
-    #[serde(rename = "if")]
-    pub test: Text,
-    #[serde(default, rename = "then")]
-    pub then: StepVerdict,
-    #[serde(default = "StepVerdict::skip", rename = "else")]
-    pub otherwise: StepVerdict,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepVerdict {
-    #[default]
-    Continue,
-    Skip,
-    Succeed,
-    Fail,
-}
-
-impl StepVerdict {
-    pub fn skip() -> StepVerdict {
-        StepVerdict::Skip
-    }
-}
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ActionDef {
@@ -143,7 +39,9 @@ impl ActionDef {
         }
         match &self.implementation {
             Implementation::HttpRequest(http) if http.is_get() => Effect::None,
-            Implementation::HttpRequest(_) | Implementation::Shell(_) | Implementation::McpTool(_) => Effect::Idempotent,
+            Implementation::HttpRequest(_) | Implementation::Shell(_) | Implementation::McpTool(_) => {
+                Effect::Idempotent
+            }
             _ => Effect::None,
         }
     }
@@ -228,7 +126,10 @@ impl Implementation {
     pub fn is_external(&self) -> bool {
         matches!(
             self,
-            Implementation::LlmCall(_) | Implementation::McpTool(_) | Implementation::HttpRequest(_) | Implementation::Shell(_)
+            Implementation::LlmCall(_)
+                | Implementation::McpTool(_)
+                | Implementation::HttpRequest(_)
+                | Implementation::Shell(_)
         )
     }
 }
@@ -538,63 +439,4 @@ pub struct MockUsage {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub usd_micros: u64,
-}
-
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct PromptSpec {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<Name>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u32>,
-    pub name: Text,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system: Option<Text>,
-    pub template: Text,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requires: Option<SchemaDef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub produces: Option<SchemaDef>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub examples: Vec<Value>,
-    #[serde(skip)]
-    pub spot: Spot,
-}
-
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct ModelProfile {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<Name>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<u32>,
-    pub name: Text,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider: Option<Name>,
-    pub model: Name,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub parameters: BTreeMap<Name, Value>,
-    /// Profiles to switch to, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fallbacks: Vec<Text>,
-    /// The profile to downgrade to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cheaper: Option<Text>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub prices: Prices,
-    /// The most tokens it can answer with; what a call without `max_tokens` reserves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_output_tokens: Option<u64>,
-    #[serde(skip)]
-    pub spot: Spot,
-}
-
-/// Micro-dollars per million tokens (files say dollars per million tokens).
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Prices {
-    pub input: u64,
-    pub output: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cached_input: Option<u64>,
 }

@@ -5,10 +5,14 @@
 //! is the reader's business: the core hands a [`Spot`] back and never looks inside it.
 
 mod action;
+mod model;
+mod task;
 mod text;
 mod workflow;
 
 pub use action::*;
+pub use model::*;
+pub use task::*;
 pub use text::{Spot, Text, Tree, Write, Writes};
 pub use workflow::*;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionDef, Name, ModelProfile, PromptSpec, Spot, TaskDef, Text, Tree, Writes, is_default};
+use super::{ActionDef, ModelProfile, Name, PromptSpec, Spot, TaskDef, Text, Tree, Writes, is_default};
 use crate::value::Value;
 
 /// Everything one workflow needs to run: itself and what it names, by name.
@@ -296,7 +296,11 @@ pub struct Synchronization {
 impl Synchronization {
     /// Nothing but (perhaps) the group it joins: the rest is written on another transition.
     pub fn is_reference(&self) -> bool {
-        let bare = Synchronization { sibling_group: self.sibling_group.clone(), spot: self.spot, ..Default::default() };
+        let bare = Synchronization {
+            sibling_group: self.sibling_group.clone(),
+            spot: self.spot,
+            ..Default::default()
+        };
         *self == bare
     }
 }
@@ -390,7 +394,9 @@ pub enum Response {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<Text>,
     },
-    AddValidator { task: Text },
+    AddValidator {
+        task: Text,
+    },
     AddReview,
     DowngradeModel,
     Pause,

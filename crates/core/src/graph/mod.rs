@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use crate::def::{
     ActionDef, Backoff, BranchFailure, Budget, Bundle, EarlyComplete, Effect, Estimate, FanOut, GateTimeout,
-    Kind, MayMutate, MergeStrategy, ModelProfile, Name, NodeTimeout, On, OnFailure, Retry, StepVerdict, Strategy,
-    SyncTimeout, WorkflowTimeout,
+    Kind, MayMutate, MergeStrategy, ModelProfile, Name, NodeTimeout, On, OnFailure, Retry, StepVerdict,
+    Strategy, SyncTimeout, WorkflowTimeout,
 };
 use crate::expr::{Expr, Read};
 use crate::path::Target;
@@ -211,7 +211,9 @@ pub struct Join {
 pub enum JoinTimeout {
     Fixed(u64),
     /// Nothing written: min(longest action timeout × branches × 1.5, 30 min).
-    Computed { longest_action_ms: Option<u64> },
+    Computed {
+        longest_action_ms: Option<u64>,
+    },
     /// Nothing written, and something in the branch can wait for a human, an event or a child.
     Never,
 }
@@ -307,7 +309,9 @@ pub struct StepCondition {
 pub enum StepInput {
     /// The only step of an inline node: the task's input is the action's. `mapped` tells whether the node
     /// had an `input_mapping`, so that `input` in its texts is the mapped object itself.
-    Whole { mapped: bool },
+    Whole {
+        mapped: bool,
+    },
     Mapped(MapTree),
     /// What the action's texts name in the task's scope, under their roots; what is absent is left out.
     Named(Vec<Read>),

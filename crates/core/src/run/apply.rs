@@ -23,12 +23,16 @@ pub(super) fn check(run: &Run, event: &Event) -> Result<(), String> {
         };
     }
     match &event.kind {
-        EventKind::TokenCreated { node, .. } | EventKind::FanOut { node, .. } if run.graph.find_node(node).is_none() => {
+        EventKind::TokenCreated { node, .. } | EventKind::FanOut { node, .. }
+            if run.graph.find_node(node).is_none() =>
+        {
             Err(format!("the workflow has no node {node}: this log belongs to another definition"))
         }
-        EventKind::RunMutated { what: crate::event::RunChange::Graph(mutation), .. } => {
-            run.graph.extended(mutation).map(|_| ()).map_err(|_| "a recorded change does not fit the graph".to_owned())
-        }
+        EventKind::RunMutated { what: crate::event::RunChange::Graph(mutation), .. } => run
+            .graph
+            .extended(mutation)
+            .map(|_| ())
+            .map_err(|_| "a recorded change does not fit the graph".to_owned()),
         _ => Ok(()),
     }
 }
@@ -48,10 +52,15 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         }
         EventKind::TaskRetrying { .. } => run.task_retrying(&event.kind),
         EventKind::TaskCompleted { token, result, patches, then, unmapped, report } => {
-            run.work_done(*token, token::Done { result, patches, then: *then, unmapped: *unmapped, skipped: false }, report);
+            run.work_done(
+                *token,
+                token::Done { result, patches, then: *then, unmapped: *unmapped, skipped: false },
+                report,
+            );
         }
         EventKind::TokenSkipped { token, output, patches, then, unmapped, report, .. } => {
-            let done = token::Done { result: output, patches, then: *then, unmapped: *unmapped, skipped: true };
+            let done =
+                token::Done { result: output, patches, then: *then, unmapped: *unmapped, skipped: true };
             run.work_done(*token, done, report);
         }
         EventKind::TaskFailed { token, failure, timed_out, handled, report } => {
@@ -64,7 +73,9 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::LateReport { token, attempt, report } => run.reported(*token, *attempt, report),
         EventKind::ContextUpdated { token, patches } => run.context_updated(*token, patches),
         EventKind::SleepStarted { token, until } => run.sleep_started(*token, *until),
-        EventKind::EventAwaited { token, event, key, deadline } => run.event_awaited(*token, event, key, *deadline),
+        EventKind::EventAwaited { token, event, key, deadline } => {
+            run.event_awaited(*token, event, key, *deadline)
+        }
         EventKind::EventReceived { event: name, key, payload, token } => {
             run.event_received(event.seq, name, key, payload, *token);
         }
@@ -76,7 +87,9 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::FanIn { group, patches, .. } => run.fanned_in(*group, patches),
         EventKind::FanInFailed { group, failure, handled } => run.fan_in_failed(*group, failure, *handled),
         EventKind::GroupClosed { group, kept } => run.group_closed(*group, *kept),
-        EventKind::GateOpened { gate, token, record, report } => run.gate_opened(*gate, *token, record, report),
+        EventKind::GateOpened { gate, token, record, report } => {
+            run.gate_opened(*gate, *token, record, report)
+        }
         EventKind::GateAnswered { gate, by, answer, closes } => run.gate_answered(*gate, by, answer, *closes),
         EventKind::GateClosed { gate, by } => run.gate_closed(*gate, by),
         EventKind::GateReminded { gate } => run.gate_reminded(*gate),
@@ -85,7 +98,9 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
             run.token_released(*token, *generation, overrides, *resumed);
         }
         EventKind::ChildStarted { .. } => run.child_started(&event.kind),
-        EventKind::ChildCompleted { token, attempt, spend, .. } => run.child_completed(*token, *attempt, spend),
+        EventKind::ChildCompleted { token, attempt, spend, .. } => {
+            run.child_completed(*token, *attempt, spend)
+        }
         EventKind::RunMutated { what, .. } => run.mutated(what),
         EventKind::BudgetWarning { node, .. } => run.budget_warned(node.as_ref()),
         EventKind::BudgetExceeded { .. } => {}

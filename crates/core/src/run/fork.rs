@@ -28,9 +28,15 @@ impl Run {
     /// A new run that goes on from just before the last dispatch of a node. `graph` may be another version
     /// of the definition if it has every live ref. The copied events come first in the new run's log; the
     /// step has those that follow.
-    pub fn fork(graph: Arc<Graph>, events: &[Event], fork: &Fork, now: Time) -> Result<(Run, Vec<Event>, Step), Rejection> {
+    pub fn fork(
+        graph: Arc<Graph>,
+        events: &[Event],
+        fork: &Fork,
+        now: Time,
+    ) -> Result<(Run, Vec<Event>, Step), Rejection> {
         let cannot = |reason: String| Rejection::CannotFork { reason };
-        let (cut, token) = cut(events, fork).ok_or_else(|| cannot(format!("{} was never dispatched", fork.node)))?;
+        let (cut, token) =
+            cut(events, fork).ok_or_else(|| cannot(format!("{} was never dispatched", fork.node)))?;
         let copied = events[..cut].to_vec();
         let mut run = Run::replay(graph, &copied).map_err(|error| cannot(error.to_string()))?;
         let from = run.state.start.as_ref().map(|start| start.id.clone()).unwrap_or_else(|| "".into());
@@ -72,9 +78,9 @@ fn cut(events: &[Event], fork: &Fork) -> Option<(usize, TokenId)> {
         | EventKind::TaskCompleted { token, .. } => tokens.contains(token).then_some(*token),
         _ => None,
     };
-    let last = events.iter().rposition(|event| {
-        begins(event).is_some() && !matches!(event.kind, EventKind::TaskCompleted { .. })
-    });
+    let last = events
+        .iter()
+        .rposition(|event| begins(event).is_some() && !matches!(event.kind, EventKind::TaskCompleted { .. }));
     let at = last.or_else(|| events.iter().rposition(|event| begins(event).is_some()))?;
     begins(&events[at]).map(|token| (at, token))
 }
@@ -85,5 +91,8 @@ pub(crate) fn lost_in_fork() -> Failure {
 
 /// Commands that a fork starts with: what was out then is out again, under the new run's keys.
 pub(crate) fn restarted(run: &Run) -> Vec<Command> {
-    run.owed().into_iter().filter(|command| !matches!(command, Command::CancelTask { .. } | Command::CancelChild { .. })).collect()
+    run.owed()
+        .into_iter()
+        .filter(|command| !matches!(command, Command::CancelTask { .. } | Command::CancelChild { .. }))
+        .collect()
 }

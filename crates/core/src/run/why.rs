@@ -23,24 +23,52 @@ pub struct Waiting {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum WaitsFor {
-    Task { attempt: u32 },
-    Gate { gate: GateId, title: String },
-    Child { child: Name, until: Option<Time> },
-    Event { event: Name, key: Value, until: Option<Time> },
-    Sleep { until: Time },
-    Backoff { until: Time },
+    Task {
+        attempt: u32,
+    },
+    Gate {
+        gate: GateId,
+        title: String,
+    },
+    Child {
+        child: Name,
+        until: Option<Time>,
+    },
+    Event {
+        event: Name,
+        key: Value,
+        until: Option<Time>,
+    },
+    Sleep {
+        until: Time,
+    },
+    Backoff {
+        until: Time,
+    },
     /// At a fan-in: how many have arrived, and which branches have not.
-    Siblings { arrived: u32, total: u32, missing: Vec<u32> },
+    Siblings {
+        arrived: u32,
+        total: u32,
+        missing: Vec<u32>,
+    },
     /// All places under `max_parallel` are taken by these tokens.
-    Place { holders: Vec<TokenId> },
+    Place {
+        holders: Vec<TokenId>,
+    },
     /// The budget has no room until a reservation comes back.
-    Budget { reserved: Allowance },
+    Budget {
+        reserved: Allowance,
+    },
     /// The run is paused.
-    Resume { reasons: Vec<PauseReason> },
+    Resume {
+        reasons: Vec<PauseReason>,
+    },
     /// A queued run waits for the host to release it.
     Release,
     /// A cancelled run waits for these to report.
-    Reports { tokens: Vec<TokenId> },
+    Reports {
+        tokens: Vec<TokenId>,
+    },
 }
 
 impl Run {
@@ -68,7 +96,9 @@ impl Run {
             .collect();
         if all.is_empty() || self.status() == RunStatus::Paused {
             let gates = self.state.gates.iter().filter(|(_, gate)| gate.token.is_none());
-            all.extend(gates.map(|(id, gate)| whole(WaitsFor::Gate { gate: *id, title: gate.record.title.clone() })));
+            all.extend(
+                gates.map(|(id, gate)| whole(WaitsFor::Gate { gate: *id, title: gate.record.title.clone() })),
+            );
         }
         all
     }
@@ -105,7 +135,9 @@ impl Run {
             return WaitsFor::Resume { reasons: self.state.pauses.iter().copied().collect() };
         }
         let told = self.state.start.as_ref().and_then(|start| start.max_parallel);
-        let full = told.or(self.graph.max_parallel).is_some_and(|max| self.state.population.tasks_out >= u64::from(max));
+        let full = told
+            .or(self.graph.max_parallel)
+            .is_some_and(|max| self.state.population.tasks_out >= u64::from(max));
         if full {
             return WaitsFor::Place { holders: self.state.out.keys().map(|(id, _)| *id).collect() };
         }
@@ -135,22 +167,38 @@ impl fmt::Display for WaitsFor {
             WaitsFor::Task { attempt } => write!(f, "its task (attempt {attempt})"),
             WaitsFor::Gate { gate, title } => write!(f, "gate {gate}: {title}"),
             WaitsFor::Child { child, until: at } => write!(f, "child run {child}{}", until(at)),
-            WaitsFor::Event { event, key, until: at } if key.is_null() => write!(f, "event {event}{}", until(at)),
-            WaitsFor::Event { event, key, until: at } => write!(f, "event {event} with key {key}{}", until(at)),
+            WaitsFor::Event { event, key, until: at } if key.is_null() => {
+                write!(f, "event {event}{}", until(at))
+            }
+            WaitsFor::Event { event, key, until: at } => {
+                write!(f, "event {event} with key {key}{}", until(at))
+            }
             WaitsFor::Sleep { until } => write!(f, "the time {until}"),
             WaitsFor::Backoff { until } => write!(f, "the end of its backoff at {until}"),
             WaitsFor::Siblings { arrived, total, missing } => {
                 let shown: Vec<String> = missing.iter().take(10).map(u32::to_string).collect();
                 let more = if missing.len() > 10 { ", …" } else { "" };
-                write!(f, "its siblings: {arrived} of {total} arrived, branches {}{more} have not", shown.join(", "))
+                write!(
+                    f,
+                    "its siblings: {arrived} of {total} arrived, branches {}{more} have not",
+                    shown.join(", ")
+                )
             }
-            WaitsFor::Place { holders } => write!(f, "a place under max_parallel: {} tasks are out", holders.len()),
+            WaitsFor::Place { holders } => {
+                write!(f, "a place under max_parallel: {} tasks are out", holders.len())
+            }
             WaitsFor::Budget { reserved } => {
-                write!(f, "room in the budget: {} micro-dollars are reserved by tasks that are out", reserved.usd_micros)
+                write!(
+                    f,
+                    "room in the budget: {} micro-dollars are reserved by tasks that are out",
+                    reserved.usd_micros
+                )
             }
             WaitsFor::Resume { .. } => write!(f, "the run to be resumed"),
             WaitsFor::Release => write!(f, "a free slot among runs"),
-            WaitsFor::Reports { tokens } => write!(f, "the last reports of {} tasks or children", tokens.len()),
+            WaitsFor::Reports { tokens } => {
+                write!(f, "the last reports of {} tasks or children", tokens.len())
+            }
         }
     }
 }

@@ -25,6 +25,11 @@ impl World {
         for (due, happening) in queue {
             match happening {
                 Happening::Say { quiet: false, .. } => drop(self.queue.insert(due, happening)),
+                // A run that has ended is owed nothing; late word of it still comes.
+                Happening::Report { ref task, .. } if self.has_ended(&task.0) => drop(self.queue.insert(due, happening)),
+                Happening::ChildReport { ref parent, .. } if self.has_ended(parent) => {
+                    drop(self.queue.insert(due, happening));
+                }
                 Happening::Report { .. } => {}
                 other => drop(self.lost.insert(format!("{other:?}"), due)),
             }
@@ -36,6 +41,10 @@ impl World {
             }
         }
         self.lost.clear();
+    }
+
+    fn has_ended(&self, id: &Name) -> bool {
+        self.runs.get(id).is_some_and(|hosted| hosted.run.status().is_end())
     }
 }
 

@@ -39,7 +39,8 @@ impl Run {
             value.clone()
         } else {
             let outside = crate::scope::View::of_run(&self.state, &self.graph).in_branch(Some(at));
-            let mut shown = crate::expr::Scope::read(&outside, "state", std::slice::from_ref(key)).unwrap_or_default();
+            let mut shown =
+                crate::expr::Scope::read(&outside, "state", std::slice::from_ref(key)).unwrap_or_default();
             shown.set_path(rest, value.clone());
             shown
         };

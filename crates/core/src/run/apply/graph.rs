@@ -14,13 +14,17 @@ impl Run {
         match what {
             RunChange::Downgrade => self.state.downgrades += 1,
             RunChange::Graph(mutation) => {
-                let extended = self.graph.extended(mutation).expect("a change is checked before it is recorded");
+                let extended =
+                    self.graph.extended(mutation).expect("a change is checked before it is recorded");
                 self.graph = Arc::new(extended);
                 self.state.mutations.push(mutation.clone());
                 self.count_needs_of_new_units();
                 self.rank_nodes();
             }
-            RunChange::SwitchModel { .. } | RunChange::StricterPrompt | RunChange::Change | RunChange::Feedback => {}
+            RunChange::SwitchModel { .. }
+            | RunChange::StricterPrompt
+            | RunChange::Change
+            | RunChange::Feedback => {}
         }
     }
 
@@ -30,7 +34,8 @@ impl Run {
         for (ix, unit) in self.graph.units.iter().enumerate() {
             if self.state.units[ix].status == UnitStatus::Waiting {
                 let of = |status: UnitStatus, run: &Run| {
-                    unit.needs.iter().filter(|n| run.state.units[n.0 as usize].status == status).count() as u32
+                    unit.needs.iter().filter(|n| run.state.units[n.0 as usize].status == status).count()
+                        as u32
                 };
                 let (completed, skipped) = (of(UnitStatus::Completed, self), of(UnitStatus::Skipped, self));
                 self.state.units[ix].needs_completed = completed;

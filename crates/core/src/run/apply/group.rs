@@ -33,7 +33,8 @@ impl Run {
             unreachable!("called with a fan_out only");
         };
         let node = self.graph.find_node(node).expect("a node of the graph fanned out");
-        let target = joins_at.as_ref().map(|at| self.graph.find_node(at).expect("a fan-in's target is a node").0);
+        let target =
+            joins_at.as_ref().map(|at| self.graph.find_node(at).expect("a fan-in's target is a node").0);
         self.state.groups_made = self.state.groups_made.max(id.0);
         if let Some(at) = outer {
             self.open_branch(*at);

@@ -22,7 +22,17 @@ pub(super) struct Done<'a> {
 
 impl Run {
     pub(super) fn token_created(&mut self, kind: &EventKind) {
-        let EventKind::TokenCreated { token, node, parent, via, branch, counts, last_error, feedback, carried } = kind
+        let EventKind::TokenCreated {
+            token,
+            node,
+            parent,
+            via,
+            branch,
+            counts,
+            last_error,
+            feedback,
+            carried,
+        } = kind
         else {
             unreachable!("called with a token_created only");
         };
@@ -137,7 +147,14 @@ impl Run {
         }
     }
 
-    pub(super) fn task_dispatched(&mut self, id: TokenId, attempt: u32, generation: u32, input: &Value, reserved: Allowance) {
+    pub(super) fn task_dispatched(
+        &mut self,
+        id: TokenId,
+        attempt: u32,
+        generation: u32,
+        input: &Value,
+        reserved: Allowance,
+    ) {
         self.place(id, Place::Dispatched { input: input.clone() });
         let token = self.state.tokens.get_mut(&id).expect("it was just placed");
         token.attempt = attempt;
@@ -181,7 +198,16 @@ impl Run {
     }
 
     pub(super) fn task_retrying(&mut self, kind: &EventKind) {
-        let EventKind::TaskRetrying { token: id, failure, wake_at, rule, generation, overrides, feedback, report } = kind
+        let EventKind::TaskRetrying {
+            token: id,
+            failure,
+            wake_at,
+            rule,
+            generation,
+            overrides,
+            feedback,
+            report,
+        } = kind
         else {
             unreachable!("called with a task_retrying only");
         };
@@ -237,7 +263,14 @@ impl Run {
     }
 
     /// `handled`: a failure transition goes on; else the branch or the run will have to judge.
-    pub(super) fn task_failed(&mut self, id: TokenId, failure: &Failure, timed_out: bool, handled: bool, report: &Option<Report>) {
+    pub(super) fn task_failed(
+        &mut self,
+        id: TokenId,
+        failure: &Failure,
+        timed_out: bool,
+        handled: bool,
+        report: &Option<Report>,
+    ) {
         self.maybe_reported(id, report);
         let branch = self.state.tokens[&id].branch;
         let end = if timed_out { TokenStatus::TimedOut } else { TokenStatus::Failed };
@@ -254,7 +287,8 @@ impl Run {
         self.maybe_reported(id, report);
         let token = &self.state.tokens[&id];
         let branch = token.branch;
-        let keep = matches!(reason, CancelReason::BranchFailed | CancelReason::RunCancelled) && token.straggler.is_none();
+        let keep = matches!(reason, CancelReason::BranchFailed | CancelReason::RunCancelled)
+            && token.straggler.is_none();
         let at_fan_in = matches!(token.place, Place::WaitingForSiblings { .. });
         self.end(id, TokenStatus::Cancelled, keep, None);
         if let Some(token) = self.state.tokens.get_mut(&id)
@@ -311,7 +345,13 @@ impl Run {
         }
     }
 
-    pub(super) fn token_released(&mut self, id: TokenId, generation: u32, overrides: &Overrides, resumed: bool) {
+    pub(super) fn token_released(
+        &mut self,
+        id: TokenId,
+        generation: u32,
+        overrides: &Overrides,
+        resumed: bool,
+    ) {
         let place = if resumed { Place::Dispatched { input: Value::Null } } else { Place::Pending };
         self.place(id, place);
         let token = self.state.tokens.get_mut(&id).expect("it was just placed");
@@ -319,7 +359,12 @@ impl Run {
         token.overrides = overrides.clone();
     }
 
-    fn ended_terminally(&mut self, branch: Option<crate::event::BranchRef>, reference: &Name, result: &Value) {
+    fn ended_terminally(
+        &mut self,
+        branch: Option<crate::event::BranchRef>,
+        reference: &Name,
+        result: &Value,
+    ) {
         match branch {
             None => self.state.ends.last = result.clone(),
             Some(at) if self.joined_above(at).is_none() => {
@@ -336,7 +381,9 @@ impl Place {
         match self {
             Place::Retrying { wake_at } => Some(*wake_at),
             Place::Sleeping { until } => Some(*until),
-            Place::WaitingForEvent { deadline, .. } | Place::WaitingForSubworkflow { deadline, .. } => *deadline,
+            Place::WaitingForEvent { deadline, .. } | Place::WaitingForSubworkflow { deadline, .. } => {
+                *deadline
+            }
             _ => None,
         }
     }

@@ -9,7 +9,13 @@ use crate::time::Time;
 use crate::value::Value;
 
 impl Run {
-    pub(super) fn gate_opened(&mut self, id: GateId, token: Option<TokenId>, record: &GateRecord, report: &Option<Report>) {
+    pub(super) fn gate_opened(
+        &mut self,
+        id: GateId,
+        token: Option<TokenId>,
+        record: &GateRecord,
+        report: &Option<Report>,
+    ) {
         self.state.gates_opened = self.state.gates_opened.max(id.0);
         if let Some(token) = token {
             self.maybe_reported(token, report);
@@ -91,11 +97,24 @@ impl Run {
         self.place(token, Place::Sleeping { until });
     }
 
-    pub(super) fn event_awaited(&mut self, token: TokenId, event: &Name, key: &Value, deadline: Option<Time>) {
+    pub(super) fn event_awaited(
+        &mut self,
+        token: TokenId,
+        event: &Name,
+        key: &Value,
+        deadline: Option<Time>,
+    ) {
         self.place(token, Place::WaitingForEvent { event: event.clone(), key: key.clone(), deadline });
     }
 
-    pub(super) fn event_received(&mut self, seq: u64, event: &Name, key: &Value, payload: &Value, token: Option<TokenId>) {
+    pub(super) fn event_received(
+        &mut self,
+        seq: u64,
+        event: &Name,
+        key: &Value,
+        payload: &Value,
+        token: Option<TokenId>,
+    ) {
         if token.is_none() {
             let kept = KeptEvent { seq, event: event.clone(), key: key.clone(), payload: payload.clone() };
             self.state.events_kept.push_back(kept);
