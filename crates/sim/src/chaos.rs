@@ -58,9 +58,12 @@ impl Outcomes for Chaos {
         let mut rng = self.rng(&asked.at, salt(asked.step));
         let delay_ms = *rng.pick(&DELAYS_MS);
         let spend = match asked.action.def.implementation {
-            Implementation::LlmCall(_) => {
-                Spend { input_tokens: rng.below(40), output_tokens: rng.below(50), calls: 1, ..Spend::default() }
-            }
+            Implementation::LlmCall(_) => Spend {
+                input_tokens: rng.below(40),
+                output_tokens: rng.below(50),
+                calls: 1,
+                ..Spend::default()
+            },
             _ => Spend::default(),
         };
         if rng.percent(self.failing) {
@@ -87,7 +90,12 @@ impl Outcomes for Chaos {
 
     fn on_cancel(&self, at: &At<'_>) -> OnCancel {
         let mut rng = self.rng(at, 2);
-        *rng.pick(&[OnCancel::ReportsAfter(0), OnCancel::ReportsAfter(1_000), OnCancel::Finishes, OnCancel::Never])
+        *rng.pick(&[
+            OnCancel::ReportsAfter(0),
+            OnCancel::ReportsAfter(1_000),
+            OnCancel::Finishes,
+            OnCancel::Never,
+        ])
     }
 
     fn words(&self, run: &str, gate: GateId, record: &GateRecord) -> Vec<Word> {
@@ -159,7 +167,13 @@ pub fn said(seed: u64) -> Vec<Said> {
     }
     for after_ms in [1_000, 40_000] {
         if rng.percent(40) {
-            said.push(Said { when: When::End, after_ms, run: None, what: operation(Operation::Retry), each: false });
+            said.push(Said {
+                when: When::End,
+                after_ms,
+                run: None,
+                what: operation(Operation::Retry),
+                each: false,
+            });
         }
     }
     if rng.percent(10) {
@@ -174,5 +188,10 @@ fn at(ms: u64, what: Saying) -> Said {
 }
 
 fn operation(operation: Operation) -> Saying {
-    Saying::Do { operation, by: "operator".into(), reason: "the seed says so".to_owned(), grace_ms: Some(5_000) }
+    Saying::Do {
+        operation,
+        by: "operator".into(),
+        reason: "the seed says so".to_owned(),
+        grace_ms: Some(5_000),
+    }
 }

@@ -25,8 +25,10 @@ pub struct Effort {
 }
 
 impl Effort {
-    pub const SCENARIO: Effort = Effort { crashes_max: 80, cuts_max: 400, repeat: true, orders: 6, failing_max: 60 };
-    pub const SEED: Effort = Effort { crashes_max: 2, cuts_max: 12, repeat: false, orders: 0, failing_max: 0 };
+    pub const SCENARIO: Effort =
+        Effort { crashes_max: 80, cuts_max: 400, repeat: true, orders: 6, failing_max: 60 };
+    pub const SEED: Effort =
+        Effort { crashes_max: 2, cuts_max: 12, repeat: false, orders: 0, failing_max: 0 };
 }
 
 /// All of them on a world that has come to its end. Empty if all is well.
@@ -63,7 +65,10 @@ fn ended(setting: &Setting) -> World {
 /// Every prefix of every log can be replayed and stored, also one that ends in the middle of a step; the
 /// whole log gives the run that wrote it.
 pub fn cut_everywhere(world: &World, cuts_max: usize) -> Vec<String> {
-    world.runs().flat_map(|(id, hosted)| cut(hosted, cuts_max).into_iter().map(move |w| format!("{id}: {w}"))).collect()
+    world
+        .runs()
+        .flat_map(|(id, hosted)| cut(hosted, cuts_max).into_iter().map(move |w| format!("{id}: {w}")))
+        .collect()
 }
 
 fn cut(hosted: &Hosted, cuts_max: usize) -> Vec<String> {
@@ -113,7 +118,8 @@ fn compare(expected: &World, found: &World) -> Option<String> {
     if let Some(violation) = found.violations().first() {
         return Some(violation.clone());
     }
-    let same = expected.runs().map(|(id, hosted)| (id, &hosted.log)).eq(found.runs().map(|(id, h)| (id, &h.log)));
+    let same =
+        expected.runs().map(|(id, hosted)| (id, &hosted.log)).eq(found.runs().map(|(id, h)| (id, &h.log)));
     if same {
         return None;
     }

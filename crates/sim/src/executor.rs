@@ -62,17 +62,31 @@ impl Tries {
     }
 }
 
-pub fn perform(order: &TaskOrder, graph: &Graph, at: &At<'_>, outcomes: &dyn Outcomes, tries: &mut Tries) -> Performance {
-    let mut done =
-        Performance { outcome: TaskOutcome::Cancelled, duration_ms: 0, spent: Vec::new(), on_cancel: outcomes.on_cancel(at) };
+pub fn perform(
+    order: &TaskOrder,
+    graph: &Graph,
+    at: &At<'_>,
+    outcomes: &dyn Outcomes,
+    tries: &mut Tries,
+) -> Performance {
+    let mut done = Performance {
+        outcome: TaskOutcome::Cancelled,
+        duration_ms: 0,
+        spent: Vec::new(),
+        on_cancel: outcomes.on_cancel(at),
+    };
     let lost = outcomes.lose(at);
     let Some(task) = graph.tasks.get(&order.task) else {
         let failure = Failure::new(ErrorKind::Internal, format!("the host knows no task {}", order.task));
         done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
         return done;
     };
-    let mut machine =
-        TaskMachine::start(task.clone(), order.input.clone(), order.feedback.clone(), order.overrides.clone());
+    let mut machine = TaskMachine::start(
+        task.clone(),
+        order.input.clone(),
+        order.feedback.clone(),
+        order.overrides.clone(),
+    );
     for _ in 0..STEPS_MAX {
         let call = match machine.ask() {
             Ask::Done(outcome) => {
@@ -81,7 +95,12 @@ pub fn perform(order: &TaskOrder, graph: &Graph, at: &At<'_>, outcomes: &dyn Out
             }
             Ask::Perform(call) => call,
         };
-        let asked = Asked { at: *at, step: &call.step, action: &call.action, try_number: tries.number(order, &call.step) };
+        let asked = Asked {
+            at: *at,
+            step: &call.step,
+            action: &call.action,
+            try_number: tries.number(order, &call.step),
+        };
         let act = within_own_time(&call, act(&call, &asked, outcomes));
         let ends_ms = done.duration_ms + act.delay_ms;
         if let Some(timeout_ms) = order.timeout_ms.filter(|limit| ends_ms > *limit) {

@@ -100,7 +100,9 @@ impl Draft {
 impl NodeText {
     fn write(&self, draft: &Draft, text: &mut String) {
         let _ = writeln!(text, "  {}:", self.reference);
-        self.keys.iter().for_each(|key| drop(writeln!(text, "    {key}")));
+        for key in &self.keys {
+            let _ = writeln!(text, "    {key}");
+        }
         let hops: Vec<&Hop> = self.next.iter().filter(|hop| hop.to.is_some()).collect();
         if hops.is_empty() {
             return;

@@ -45,7 +45,12 @@ fn one_seed(seed: u64) -> bool {
     let verdict = seeds::run(seed);
     println!("{}\n{}", verdict.text, verdict.trace);
     verdict.wrong.iter().for_each(|what| println!("WRONG {what}"));
-    println!("seed {seed}: {}, {} events, {}", verdict.status, verdict.events, said(verdict.wrong.is_empty()));
+    println!(
+        "seed {seed}: {}, {} events, {}",
+        verdict.status,
+        verdict.events,
+        said(verdict.wrong.is_empty())
+    );
     verdict.wrong.is_empty()
 }
 

@@ -108,7 +108,9 @@ impl Monitor {
 
     /// An ended run takes late reports and asks for nothing.
     fn late_word(&self, step: &Step, wrong: &mut Vec<String>) {
-        let late = |event: &Event| matches!(event.kind, EventKind::LateReport { .. } | EventKind::ChildCompleted { .. });
+        let late = |event: &Event| {
+            matches!(event.kind, EventKind::LateReport { .. } | EventKind::ChildCompleted { .. })
+        };
         if let Some(event) = step.events.iter().find(|event| !late(event)) {
             wrong.push(format!("{} after the run's end", event.kind.name()));
         }
@@ -130,7 +132,10 @@ impl Monitor {
             wrong.push(format!("event {} follows event {}", event.seq, self.seq));
         }
         if event.at < self.now || event.at > now.max(self.now) {
-            wrong.push(format!("event {} is of {}, it is {now}, and {} was before", event.seq, event.at, self.now));
+            wrong.push(format!(
+                "event {} is of {}, it is {now}, and {} was before",
+                event.seq, event.at, self.now
+            ));
         }
         (self.seq, self.now) = (event.seq, self.now.max(event.at));
         match &event.kind {
@@ -147,7 +152,8 @@ impl Monitor {
                 }
                 let recorded = self.arrived.get(group).map_or(0, BTreeSet::len);
                 if recorded < *arrived as usize {
-                    wrong.push(format!("group {group} fires with {arrived} arrived, {recorded} are recorded"));
+                    wrong
+                        .push(format!("group {group} fires with {arrived} arrived, {recorded} are recorded"));
                 }
             }
             EventKind::FanInFailed { group, .. } => {
@@ -186,7 +192,9 @@ impl Monitor {
             }
             match self.tokens.insert(step.token, step.to) {
                 Some(known) if known == step.from => {}
-                known => wrong.push(format!("token {} moves from {} and was {known:?}", step.token, step.from)),
+                known => {
+                    wrong.push(format!("token {} moves from {} and was {known:?}", step.token, step.from))
+                }
             }
         }
     }
@@ -206,18 +214,26 @@ impl Monitor {
                 Command::StartChild(order) => {
                     let at = (order.token, order.attempt);
                     if self.children.insert(at, Asked::Wanted).is_some() {
-                        wrong.push(format!("the child of attempt {} of token {} is started twice", at.1, at.0));
+                        wrong.push(format!(
+                            "the child of attempt {} of token {} is started twice",
+                            at.1, at.0
+                        ));
                     }
                 }
                 Command::CancelTask { token, attempt } => match self.tasks.get_mut(&(*token, *attempt)) {
                     Some(asked) => *asked = Asked::CalledBack,
-                    None => wrong.push(format!("attempt {attempt} of token {token} is called back and was not out")),
+                    None => wrong
+                        .push(format!("attempt {attempt} of token {token} is called back and was not out")),
                 },
                 Command::CancelChild { token, child } => {
-                    let at = self.children.keys().rfind(|(of, attempt)| of == token && is_child(child, *of, *attempt));
+                    let at = self
+                        .children
+                        .keys()
+                        .rfind(|(of, attempt)| of == token && is_child(child, *of, *attempt));
                     match at.copied() {
                         Some(at) => drop(self.children.insert(at, Asked::CalledBack)),
-                        None => wrong.push(format!("child {child} of token {token} is called back and was not out")),
+                        None => wrong
+                            .push(format!("child {child} of token {token} is called back and was not out")),
                     }
                 }
                 Command::OpenGate { gate } if !self.gates.contains(gate) => {
@@ -274,7 +290,10 @@ impl Monitor {
             wrong.push(format!("owed tasks {tasks:?}, asked for and not answered {:?}", wanted(&self.tasks)));
         }
         if children != wanted(&self.children) {
-            wrong.push(format!("owed children {children:?}, asked for and not answered {:?}", wanted(&self.children)));
+            wrong.push(format!(
+                "owed children {children:?}, asked for and not answered {:?}",
+                wanted(&self.children)
+            ));
         }
         if !gates.iter().eq(&self.gates) {
             wrong.push(format!("owed gates {gates:?}, open are {:?}", self.gates));

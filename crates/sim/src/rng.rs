@@ -51,7 +51,8 @@ fn finish(x: u64) -> u64 {
 
 /// A text as a salt (FNV-1a): names keep their draws whatever stands beside them.
 pub fn salt(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -41,10 +41,24 @@ pub struct GateFilter {
 
 #[derive(Clone, Debug)]
 pub enum Saying {
-    Event { name: Name, key: Value, payload: Value, keep: bool },
+    Event {
+        name: Name,
+        key: Value,
+        payload: Value,
+        keep: bool,
+    },
     /// To the gate that `when` found, else to the first that is open and fits.
-    Answer { gate: GateFilter, answer: Value, by: Name },
-    Do { operation: Operation, by: Name, reason: String, grace_ms: Option<u64> },
+    Answer {
+        gate: GateFilter,
+        answer: Value,
+        by: Name,
+    },
+    Do {
+        operation: Operation,
+        by: Name,
+        reason: String,
+        grace_ms: Option<u64>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -18,8 +18,11 @@ use wonder_core::value::Value;
 /// Nodes of a chain beside a large state.
 const BESIDE_STATE: usize = 500;
 
-pub fn run(most: usize) -> bool {
-    println!("{:28} {:>9} {:>12} {:>12} {:>12} {:>14}", "case", "nodes", "build µs/n", "run µs/n", "replay µs/n", "events");
+pub(crate) fn run(most: usize) -> bool {
+    println!(
+        "{:28} {:>9} {:>12} {:>12} {:>12} {:>14}",
+        "case", "nodes", "build µs/n", "run µs/n", "replay µs/n", "events"
+    );
     let mut well = true;
     for size in [100, 1_000, 20_000, 100_000] {
         well &= case("chain", size, most, &chain(size), 100);
@@ -30,7 +33,9 @@ pub fn run(most: usize) -> bool {
     for size in [100, 1_000, 20_000] {
         well &= case("dag", size, most, &dag(size), 100);
     }
-    for (name, bytes) in [("state of 1 KB", 1 << 10), ("state of 1 MB", 1 << 20), ("state of 10 MB", 10 << 20)] {
+    for (name, bytes) in
+        [("state of 1 KB", 1 << 10), ("state of 1 MB", 1 << 20), ("state of 10 MB", 10 << 20)]
+    {
         well &= case(name, BESIDE_STATE, most, &chain(BESIDE_STATE), bytes);
     }
     well
@@ -59,7 +64,10 @@ fn case(name: &str, size: usize, most: usize, text: &str, first_bytes: usize) ->
     let figures = (each(build), each(driven), each(replay));
     println!(
         "{name:28} {size:>9} {:>12.1} {:>12.1} {:>12.1} {:>14}",
-        figures.0, figures.1, figures.2, log.len()
+        figures.0,
+        figures.1,
+        figures.2,
+        log.len()
     );
     let same = replayed.is_ok_and(|replayed| replayed.state() == run.state());
     if !run.status().is_end() || !same {
@@ -91,7 +99,8 @@ fn drive(graph: &Arc<Graph>, first_bytes: usize) -> (Run, Vec<Event>) {
         log.extend(step.events);
         for command in step.commands {
             if let Command::RunTask(order) = command {
-                let outcome = TaskOutcome::Completed { result: std::mem::replace(&mut result, small.clone()) };
+                let outcome =
+                    TaskOutcome::Completed { result: std::mem::replace(&mut result, small.clone()) };
                 let report = TaskReport { outcome, spend: Spend::default(), tries: 0 };
                 inputs.push_back(Input::TaskFinished { token: order.token, attempt: order.attempt, report });
             }

@@ -19,7 +19,7 @@ use crate::world::{Library, Setting, World};
 use crate::yaml::Mark;
 
 pub use bless::bless;
-pub use read::library;
+pub use read::{Workflows, library};
 
 #[derive(Debug)]
 pub struct Scenario {

@@ -53,8 +53,11 @@ impl Script {
                 && (step.is_none() || entry.step.is_none() || entry.step.as_deref() == step)
         };
         let fitting: Vec<&Entry> = entries.iter().filter(fits).collect();
-        let narrow: Vec<&Entry> =
-            fitting.iter().copied().filter(|e| e.branch.is_some() || e.item.is_some() || e.step.is_some()).collect();
+        let narrow: Vec<&Entry> = fitting
+            .iter()
+            .copied()
+            .filter(|e| e.branch.is_some() || e.item.is_some() || e.step.is_some())
+            .collect();
         let chosen = if narrow.is_empty() { fitting } else { narrow };
         if let Some(exact) = chosen.iter().find(|entry| entry.attempt == Some(at.attempt)) {
             return Some(exact);

@@ -8,7 +8,8 @@ use wonder_core::command::Overrides;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::error::Failure;
 use wonder_core::event::{
-    Clocked, Event, EventKind, GateRecord, Patch, PatchValue, PauseReason, Report, RuleRef, RunChange, TokenId,
+    Clocked, Event, EventKind, GateRecord, Patch, PatchValue, PauseReason, Report, RuleRef, RunChange, Then,
+    TokenId,
 };
 use wonder_core::graph::Mutation;
 use wonder_core::time::Time;
@@ -109,7 +110,16 @@ impl Teller<'_> {
                 push(&mut text, (!input.is_null()).then(|| brief(input)));
                 ("dispatched", text)
             }
-            EventKind::TaskRetrying { token, failure, wake_at, rule, generation, overrides, feedback, report } => {
+            EventKind::TaskRetrying {
+                token,
+                failure,
+                wake_at,
+                rule,
+                generation,
+                overrides,
+                feedback,
+                report,
+            } => {
                 let mut text = self.token(*token);
                 push(&mut text, Some(told_failure(failure)));
                 push(&mut text, Some(format!("by {}, at {}", told_rule(*rule), self.time(*wake_at))));
@@ -119,12 +129,11 @@ impl Teller<'_> {
                 push(&mut text, told_report(report.as_ref()));
                 ("retrying", text)
             }
-            EventKind::TaskCompleted { token, result, patches, arrives, terminal, report } => {
+            EventKind::TaskCompleted { token, result, patches, then, report, .. } => {
                 let mut text = self.token(*token);
                 push(&mut text, (!result.is_null()).then(|| brief(result)));
                 push(&mut text, told_patches(patches));
-                push(&mut text, arrives.map(|group| format!("to fan-in {group}")));
-                push(&mut text, terminal.then(|| "terminal".to_owned()));
+                push(&mut text, told_then(*then));
                 push(&mut text, told_report(report.as_ref()));
                 ("completed", text)
             }
@@ -134,13 +143,12 @@ impl Teller<'_> {
                 push(&mut text, told_report(report.as_ref()));
                 (if *timed_out { "failed_by_timeout" } else { "failed" }, text)
             }
-            EventKind::TokenSkipped { token, output, patches, arrives, terminal, failure, report } => {
+            EventKind::TokenSkipped { token, output, patches, then, failure, report, .. } => {
                 let mut text = self.token(*token);
                 push(&mut text, failure.as_ref().map(told_failure));
                 push(&mut text, shown("output", output));
                 push(&mut text, told_patches(patches));
-                push(&mut text, arrives.map(|group| format!("to fan-in {group}")));
-                push(&mut text, terminal.then(|| "terminal".to_owned()));
+                push(&mut text, told_then(*then));
                 push(&mut text, told_report(report.as_ref()));
                 ("skipped", text)
             }
@@ -159,7 +167,13 @@ impl Teller<'_> {
     fn about_waits(&self, kind: &EventKind) -> Told {
         Some(match kind {
             EventKind::TokenTimedOut {
-                token, node, timeout_type, timeout_duration_ms, policy_applied, ends, ..
+                token,
+                node,
+                timeout_type,
+                timeout_duration_ms,
+                policy_applied,
+                ends,
+                ..
             } => {
                 let who = match (token, node) {
                     (Some(token), _) => self.token(*token),
@@ -167,11 +181,12 @@ impl Teller<'_> {
                     (None, None) => "run".to_owned(),
                 };
                 let after = human(*timeout_duration_ms);
-                let mut text = format!("{who} {} after {after}: {}", word(timeout_type), word(policy_applied));
+                let mut text =
+                    format!("{who} {} after {after}: {}", word(timeout_type), word(policy_applied));
                 push(&mut text, ends.then(|| "(ends)".to_owned()));
                 ("timed_out", text)
             }
-            EventKind::LateReport { token, report } => {
+            EventKind::LateReport { token, report, .. } => {
                 let report = told_report(Some(report)).map(|report| format!(" {report}")).unwrap_or_default();
                 ("late_report", self.token(*token) + &report)
             }
@@ -204,14 +219,16 @@ impl Teller<'_> {
                 push(&mut text, resumed.then(|| "(resumed)".to_owned()));
                 ("released", text)
             }
-            EventKind::ChildStarted { token, child, workflow, input, timeout_ms, allowance: bound, .. } => {
+            EventKind::ChildStarted {
+                token, child, workflow, input, timeout_ms, allowance: bound, ..
+            } => {
                 let mut text = format!("{} {workflow} as {child}", self.token(*token));
                 push(&mut text, bound.as_ref().and_then(|bound| allowance("may spend", bound)));
                 push(&mut text, timeout_ms.map(|ms| format!("within {}", human(ms))));
                 push(&mut text, (!input.is_null()).then(|| brief(input)));
                 ("child_started", text)
             }
-            EventKind::ChildCompleted { token, child, outcome, spend } => {
+            EventKind::ChildCompleted { token, child, outcome, spend, .. } => {
                 let mut text = format!("{} {child} {outcome}", self.token(*token));
                 push(&mut text, told_spend(spend));
                 ("child_completed", text)
@@ -222,7 +239,17 @@ impl Teller<'_> {
 
     fn about_groups(&self, kind: &EventKind) -> Told {
         Some(match kind {
-            EventKind::FanOut { group, token, transition, total, items, max_parallel, joins_at, timeout_ms, .. } => {
+            EventKind::FanOut {
+                group,
+                token,
+                transition,
+                total,
+                items,
+                max_parallel,
+                joins_at,
+                timeout_ms,
+                ..
+            } => {
                 let mut text = format!("{} ×{total} as group {group}", self.token(*token));
                 push(&mut text, transition.as_ref().map(|t| format!("by {t}")));
                 push(&mut text, max_parallel.map(|n| format!("{n} at a time")));
@@ -231,7 +258,7 @@ impl Teller<'_> {
                 push(&mut text, shown("items", items));
                 ("fan_out", text)
             }
-            EventKind::BranchArrived { token, group, branch } => {
+            EventKind::BranchArrived { token, group, branch, .. } => {
                 ("arrived", format!("{} branch {branch} of group {group}", self.token(*token)))
             }
             EventKind::FanIn { group, node, arrived, total, patches } => {
@@ -321,6 +348,15 @@ fn word(what: &impl Serialize) -> String {
     serde_json::to_value(what).ok().and_then(|json| json.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
+/// Routing on is what one expects, and the next lines say where to.
+fn told_then(then: Then) -> Option<String> {
+    match then {
+        Then::Routes => None,
+        Then::Arrives(group) => Some(format!("to the fan-in of group {group}")),
+        Then::Ends => Some("(terminal)".to_owned()),
+    }
+}
+
 fn told_failure(failure: &Failure) -> String {
     format!("{}: {}", failure.kind, cut(&failure.message))
 }
@@ -376,7 +412,8 @@ fn told_spend(spend: &Spend) -> Option<String> {
 }
 
 fn allowance(what: &str, of: &Allowance) -> Option<String> {
-    let spend = Spend { usd_micros: of.usd_micros, output_tokens: of.tokens, calls: of.calls, ..Spend::default() };
+    let spend =
+        Spend { usd_micros: of.usd_micros, output_tokens: of.tokens, calls: of.calls, ..Spend::default() };
     told_spend(&spend).map(|told| format!("{what} {told}"))
 }
 

@@ -18,7 +18,7 @@ use wonder_core::def::Name;
 use wonder_core::error::ErrorKind;
 use wonder_core::event::{Event, GateId, TokenId};
 use wonder_core::graph::Graph;
-use wonder_core::input::{ChildOutcome, Input, Rejection, StartRun, TaskReport};
+use wonder_core::input::{ChildOutcome, Input, StartRun, TaskReport};
 use wonder_core::run::RunStatus;
 use wonder_core::time::Time;
 use wonder_core::value::Value;
@@ -119,11 +119,29 @@ struct TaskOut {
 
 #[derive(Clone, Debug)]
 enum Happening {
-    Report { task: TaskKey, report: TaskReport },
-    StartChild { child: Name, workflow: Name, start: Box<StartRun> },
-    ChildReport { parent: Name, token: TokenId, attempt: u32, outcome: ChildOutcome, spend: Spend },
+    Report {
+        task: TaskKey,
+        report: TaskReport,
+    },
+    StartChild {
+        child: Name,
+        workflow: Name,
+        start: Box<StartRun>,
+    },
+    ChildReport {
+        parent: Name,
+        token: TokenId,
+        attempt: u32,
+        outcome: ChildOutcome,
+        spend: Spend,
+    },
     /// `gate`: the one that was found to be open. `quiet`: a refusal is no news.
-    Say { run: Name, what: Saying, gate: Option<GateId>, quiet: bool },
+    Say {
+        run: Name,
+        what: Saying,
+        gate: Option<GateId>,
+        quiet: bool,
+    },
 }
 
 /// One line of the trace to be.
@@ -197,7 +215,8 @@ impl World {
                 let accepted = self.deliver(&run, Input::Wake, false);
                 if self.runs[&run].run.next_deadline() == before {
                     let refused = if accepted { "" } else { " (it was refused)" };
-                    self.violations.push(format!("{run} wants to be woken again for the same deadline{refused}"));
+                    self.violations
+                        .push(format!("{run} wants to be woken again for the same deadline{refused}"));
                 }
             }
         }
@@ -319,7 +338,10 @@ impl World {
         for (id, hosted) in &self.runs {
             let run = &hosted.run;
             if !run.status().is_end() && run.status() != RunStatus::Queued && run.why().is_empty() {
-                self.violations.push(format!("{id} is {}, nothing is scheduled, and it waits for nothing", run.status()));
+                self.violations.push(format!(
+                    "{id} is {}, nothing is scheduled, and it waits for nothing",
+                    run.status()
+                ));
             }
         }
         false
@@ -428,23 +450,22 @@ fn told(input: &Input) -> String {
         Input::Release => "release".to_owned(),
         Input::TaskFinished { token, attempt, .. } => format!("report of attempt {attempt} of token {token}"),
         Input::Wake => "wake".to_owned(),
-        Input::GateAnswered { gate, by, answer } => format!("answer to gate {gate} by {by} {}", trace::brief(answer)),
+        Input::GateAnswered { gate, by, answer } => {
+            format!("answer to gate {gate} by {by} {}", trace::brief(answer))
+        }
         Input::EventArrived { name, key, .. } => {
             let key = if key.is_null() { String::new() } else { format!(" key={key}") };
             format!("event {name}{key}")
         }
-        Input::ChildFinished { token, attempt, .. } => format!("child report of attempt {attempt} of token {token}"),
+        Input::ChildFinished { token, attempt, .. } => {
+            format!("child report of attempt {attempt} of token {token}")
+        }
         Input::Cancel { .. } => "cancel".to_owned(),
         Input::Kill { .. } => "kill".to_owned(),
         Input::Pause { .. } => "pause".to_owned(),
         Input::Resume { .. } => "resume".to_owned(),
         Input::Retry { .. } => "retry".to_owned(),
     }
-}
-
-/// Whether a refusal only says that a report is not wanted any more.
-pub(crate) fn is_unwanted(rejection: &Rejection) -> bool {
-    matches!(rejection, Rejection::NotOut { .. } | Rejection::WrongStatus { .. })
 }
 
 /// The value of a run that nobody started.

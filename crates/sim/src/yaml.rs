@@ -154,9 +154,11 @@ impl Node {
     pub fn map(&self, known: &[&str]) -> Read<&[Entry]> {
         let entries = self.entries()?;
         match entries.iter().find(|entry| !known.contains(&entry.key.as_str())) {
-            Some(entry) => {
-                Err(entry.mark.mistake(format!("unknown key `{}`; known are {}", entry.key, known.join(", "))))
-            }
+            Some(entry) => Err(entry.mark.mistake(format!(
+                "unknown key `{}`; known are {}",
+                entry.key,
+                known.join(", ")
+            ))),
             None => Ok(entries),
         }
     }

@@ -21,8 +21,18 @@ pub(crate) struct Checker<'p> {
 
 /// Shapes that say where tokens go.
 const ROUTING: [&str; 12] = [
-    "workflow", "node", "listed_node", "transition", "listed_transition", "synchronization", "strategy", "foreach",
-    "merge", "rule", "response", "loop_with_feedback",
+    "workflow",
+    "node",
+    "listed_node",
+    "transition",
+    "listed_transition",
+    "synchronization",
+    "strategy",
+    "foreach",
+    "merge",
+    "rule",
+    "response",
+    "loop_with_feedback",
 ];
 
 impl Checker<'_> {
@@ -92,9 +102,17 @@ impl Checker<'_> {
         );
     }
 
-    fn choice(&mut self, node: &Node<'_>, shape: &'static Shape, choice: &Choice, guessed: &[&str], outer: Span) {
+    fn choice(
+        &mut self,
+        node: &Node<'_>,
+        shape: &'static Shape,
+        choice: &Choice,
+        guessed: &[&str],
+        outer: Span,
+    ) {
         let what = shape.called();
-        let found = |keys: &[&str]| node.entries().iter().filter(|e| keys.contains(&&*e.key)).collect::<Vec<_>>();
+        let found =
+            |keys: &[&str]| node.entries().iter().filter(|e| keys.contains(&&*e.key)).collect::<Vec<_>>();
         match choice {
             Choice::ExactlyOne(about, keys) | Choice::AtLeastOne(about, keys) => {
                 let found = found(keys);
@@ -102,9 +120,13 @@ impl Checker<'_> {
                 if found.is_empty() && !guessed.iter().any(|key| keys.contains(key)) {
                     let many = if exactly { "exactly" } else { "at least" };
                     self.report(
-                        Diagnostic::error(codes::CHOICE, start_of(node, outer), format!("{what} needs a {about}"))
-                            .label(format!("{many} one {about} is expected here"))
-                            .help(format!("write one of {}", list(keys))),
+                        Diagnostic::error(
+                            codes::CHOICE,
+                            start_of(node, outer),
+                            format!("{what} needs a {about}"),
+                        )
+                        .label(format!("{many} one {about} is expected here"))
+                        .help(format!("write one of {}", list(keys))),
                     );
                 } else if exactly && found.len() > 1 {
                     self.too_many(&found, &format!("{what} has one {about}"));
@@ -119,9 +141,13 @@ impl Checker<'_> {
             Choice::With(key, other) => {
                 if let (Some(entry), None) = (node.entry(key), node.entry(other)) {
                     self.report(
-                        Diagnostic::error(codes::MISSING_KEY, entry.key_span, format!("`{key}` needs `{other}`"))
-                            .label(format!("`{other}` is missing"))
-                            .help(format!("add `{other}: ...` beside it")),
+                        Diagnostic::error(
+                            codes::MISSING_KEY,
+                            entry.key_span,
+                            format!("`{key}` needs `{other}`"),
+                        )
+                        .label(format!("`{other}` is missing"))
+                        .help(format!("add `{other}: ...` beside it")),
                     );
                 }
             }
@@ -151,7 +177,10 @@ impl Checker<'_> {
             return;
         }
         match (form, &node.data) {
-            (Form::Text | Form::Template | Form::Expression, Data::Text(_) | Data::Int(_) | Data::Float(_) | Data::Bool(_)) => {}
+            (
+                Form::Text | Form::Template | Form::Expression,
+                Data::Text(_) | Data::Int(_) | Data::Float(_) | Data::Bool(_),
+            ) => {}
             (Form::Name, Data::Text(text)) => self.name(text, node.span, false),
             (Form::NameAt, Data::Text(text)) => self.name(text, node.span, true),
             (Form::Ref, Data::Text(text)) => self.reference(text, node.span),
@@ -161,7 +190,9 @@ impl Checker<'_> {
             (Form::Duration, Data::Text(text)) => self.duration(text, node.span, form),
             (Form::DurationOr(words), Data::Text(text)) if words.iter().any(|word| word.word == text) => {}
             (Form::DurationOr(_), Data::Text(text)) => self.duration(text, node.span, form),
-            (Form::Duration | Form::DurationOr(_), Data::Int(number)) => self.bare_duration(*number, node.span),
+            (Form::Duration | Form::DurationOr(_), Data::Int(number)) => {
+                self.bare_duration(*number, node.span)
+            }
             (Form::Money, Data::Int(_) | Data::Float(_)) => self.money(node),
             (Form::Share, Data::Int(_) | Data::Float(_)) => self.share(node),
             (Form::Words(words), Data::Text(text)) => self.word(text, node.span, words, outer),
@@ -171,7 +202,9 @@ impl Checker<'_> {
             (Form::Mapping, Data::Map(_)) => {}
             (Form::Writes, Data::Map(_)) => {}
             (Form::Templates, _) => {}
-            (Form::List(inner) | Form::OneOrList(inner), Data::List(items)) => self.items(items, inner, outer),
+            (Form::List(inner) | Form::OneOrList(inner), Data::List(items)) => {
+                self.items(items, inner, outer)
+            }
             (Form::OneOrList(inner), _) if accepts(inner, node) => self.form(node, inner, outer),
             (Form::Map(inner), Data::Map(entries)) => {
                 for entry in &entries.list {
@@ -211,8 +244,12 @@ impl Checker<'_> {
         let expected = form.expected();
         let span = if node.span.is_empty() || matches!(node.data, Data::Null) { outer } else { node.span };
         let help = match (&node.data, form) {
-            (Data::Text(text), Form::Bool) if matches!(&**text, "yes" | "on") => Some("write `true`".to_owned()),
-            (Data::Text(text), Form::Bool) if matches!(&**text, "no" | "off") => Some("write `false`".to_owned()),
+            (Data::Text(text), Form::Bool) if matches!(&**text, "yes" | "on") => {
+                Some("write `true`".to_owned())
+            }
+            (Data::Text(text), Form::Bool) if matches!(&**text, "no" | "off") => {
+                Some("write `false`".to_owned())
+            }
             (Data::Null, _) => Some("give it a value, or leave the key out".to_owned()),
             (Data::Text(text), Form::Count(..) | Form::Number | Form::Money | Form::Share)
                 if text.parse::<f64>().is_ok() =>
@@ -288,7 +325,9 @@ impl Checker<'_> {
                 (format!("{text} is finer than a micro-dollar"), "expected at most 6 decimals")
             }
             Err(MoneyError::TooMuch) => (format!("{text} is more than can be counted"), "expected less"),
-            Err(MoneyError::NotANumber) => (format!("{text} is no decimal number"), "expected dollars such as `1.5`"),
+            Err(MoneyError::NotANumber) => {
+                (format!("{text} is no decimal number"), "expected dollars such as `1.5`")
+            }
         };
         self.report(Diagnostic::error(codes::BAD_MONEY, node.span, message).label(label));
     }
@@ -304,15 +343,15 @@ impl Checker<'_> {
 
     fn word(&mut self, text: &str, span: Span, words: &[Word], outer: Span) {
         let known: Vec<&str> = words.iter().map(|word| word.word).collect();
-        self.one_of(text, span, &known, outer);
+        self.one_of(text, span, &known, (outer, "expected one of the known words"));
     }
 
     fn error_kind(&mut self, text: &str, span: Span, outer: Span) {
         let known: Vec<&str> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
-        self.one_of(text, span, &known, outer);
+        self.one_of(text, span, &known, (outer, "expected a kind of error"));
     }
 
-    fn one_of(&mut self, text: &str, span: Span, known: &[&str], outer: Span) {
+    fn one_of(&mut self, text: &str, span: Span, known: &[&str], (outer, expected): (Span, &str)) {
         if known.contains(&text) {
             return;
         }
@@ -321,7 +360,7 @@ impl Checker<'_> {
             None => format!("`{text}` is not known here"),
         };
         let few = known.len() <= 5;
-        let label = if few { format!("expected {}", list_or(known)) } else { "expected one of the known words".to_owned() };
+        let label = if few { format!("expected {}", list_or(known)) } else { expected.to_owned() };
         let help = match nearest(text, known.iter().copied()) {
             Some(near) => Some(format!("did you mean `{near}`?")),
             None if few => None,
@@ -352,7 +391,9 @@ impl Checker<'_> {
             true => "expected a name such as `summarise`, `lib/summarise` or `summarise@3`",
             false => "expected letters, digits, `_`, `-` and `.`",
         };
-        self.report(Diagnostic::error(codes::BAD_NAME, span, format!("`{text}` cannot be a name")).label(label));
+        self.report(
+            Diagnostic::error(codes::BAD_NAME, span, format!("`{text}` cannot be a name")).label(label),
+        );
     }
 }
 
@@ -362,7 +403,9 @@ pub(crate) fn accepts(form: &Form, node: &Node<'_>) -> bool {
         Form::Text | Form::Template | Form::Expression => {
             matches!(node.data, Data::Text(_) | Data::Int(_) | Data::Float(_) | Data::Bool(_))
         }
-        Form::Name | Form::NameAt | Form::Ref | Form::Words(_) | Form::ErrorKind => matches!(node.data, Data::Text(_)),
+        Form::Name | Form::NameAt | Form::Ref | Form::Words(_) | Form::ErrorKind => {
+            matches!(node.data, Data::Text(_))
+        }
         Form::Bool => matches!(node.data, Data::Bool(_)),
         Form::Count(..) => matches!(node.data, Data::Int(_)),
         Form::Number | Form::Money | Form::Share => matches!(node.data, Data::Int(_) | Data::Float(_)),
@@ -396,11 +439,8 @@ fn start_of(node: &Node<'_>, outer: Span) -> Span {
 
 /// Where else the key is known.
 fn elsewhere(key: &str) -> Option<String> {
-    let mut others: Vec<String> = all_shapes()
-        .into_iter()
-        .filter(|shape| shape.find(key).is_some())
-        .map(Shape::called)
-        .collect();
+    let mut others: Vec<String> =
+        all_shapes().into_iter().filter(|shape| shape.find(key).is_some()).map(Shape::called).collect();
     others.dedup();
     match others.as_slice() {
         [] => None,

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use miette::{
-    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
-    SpanContents,
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
+    SourceSpan, SpanContents,
 };
 use wonder_core::problem::{Code, Severity};
 
@@ -135,7 +135,7 @@ impl Diagnostics {
         problem.span.map_or("", |span| span.of(&self.source.text))
     }
 
-    /// For people. Without colour it is plain ASCII, but for what the file itself says.
+    /// For people. Without colour the drawing is plain ASCII.
     pub fn render(&self, color: bool) -> String {
         let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::none() };
         let handler = GraphicalReportHandler::new_themed(theme)
@@ -153,6 +153,9 @@ impl Diagnostics {
         }
         out.push_str(&self.summary());
         out.push('\n');
+        if let Some(first) = self.list.first() {
+            out.push_str(&format!("`wonder explain {}` says more\n", first.code));
+        }
         out
     }
 
@@ -315,7 +318,14 @@ impl SourceCode for Source {
         let column = if before == 0 { self.lines.position(from, text).1 - 1 } else { 0 };
         let data = &text.as_bytes()[start..end];
         let range = SourceSpan::from((start, end - start));
-        Ok(Box::new(MietteSpanContents::new_named(self.name.clone(), data, range, line, column, last - first + 1)))
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.name.clone(),
+            data,
+            range,
+            line,
+            column,
+            last - first + 1,
+        )))
     }
 }
 

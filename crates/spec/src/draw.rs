@@ -73,7 +73,8 @@ pub fn mermaid(graph: &Graph) -> String {
 /// As a Graphviz digraph.
 pub fn dot(graph: &Graph) -> String {
     let picture = Picture::of(graph);
-    let mut out = format!("digraph \"{}\" {{\n  node [shape=box, fontname=\"sans-serif\"];\n", dot_text(&graph.name));
+    let mut out =
+        format!("digraph \"{}\" {{\n  node [shape=box, fontname=\"sans-serif\"];\n", dot_text(&graph.name));
     for (at, start) in picture.starts.iter().enumerate() {
         let _ = writeln!(out, "  s{at} [shape=point, width=0.15, label=\"\"];\n  s{at} -> n{start};");
     }
@@ -102,7 +103,8 @@ impl Picture {
 
     fn of_graph(graph: &Graph) -> Picture {
         let boxes = graph.nodes.iter().enumerate().map(|(id, node)| to_box(id, &node.reference, node));
-        let mut edges: Vec<Edge> = graph.transitions.iter().map(|transition| to_edge(graph, transition)).collect();
+        let mut edges: Vec<Edge> =
+            graph.transitions.iter().map(|transition| to_edge(graph, transition)).collect();
         for (from, node) in graph.nodes.iter().enumerate() {
             edges.extend(node.on_error.iter().filter_map(|rule| jump(from, rule)));
         }
@@ -125,7 +127,12 @@ impl Picture {
             }
             picture.boxes.push(node);
             for need in &unit.needs {
-                picture.edges.push(Edge { from: need.0 as usize, to: id, label: Vec::new(), line: Line::Plain });
+                picture.edges.push(Edge {
+                    from: need.0 as usize,
+                    to: id,
+                    label: Vec::new(),
+                    line: Line::Plain,
+                });
             }
             if unit.needs.is_empty() {
                 picture.starts.push(id);
@@ -165,7 +172,8 @@ fn to_edge(graph: &Graph, transition: &Transition) -> Edge {
     }));
     label.extend(transition.max_iterations.map(|most| format!("at most {most} times")));
     label.extend(transition.sync.map(|sync| fan_in(graph, transition, sync.group)));
-    let fans_out = transition.spread.is_some() || graph.node(transition.from).fan_out == wonder_core::def::FanOut::All;
+    let fans_out =
+        transition.spread.is_some() || graph.node(transition.from).fan_out == wonder_core::def::FanOut::All;
     let line = match transition.on {
         On::Failure => Line::Dashed,
         _ if fans_out => Line::Thick,

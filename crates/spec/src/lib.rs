@@ -29,6 +29,7 @@ mod schema;
 mod shape;
 mod syntax;
 mod tree;
+mod unused;
 mod within;
 
 pub use diagnostics::{Diagnostic, Diagnostics};
@@ -36,7 +37,7 @@ pub use draw::{dot, mermaid};
 pub use expand::{expand, from_stored};
 pub use explain::{all as explained, explain};
 pub use place::Span;
-pub use reader::{Definition, Reading, read, read_with};
+pub use reader::{Definition, Reading, documents, read, read_with};
 pub use resolve::Library;
 pub use schema::schema;
 pub use tree::{COPIES_MAX, DEPTH_MAX, FILE_BYTES_MAX, NODES_MAX};

@@ -6,10 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use wonder_core::def::{
-    ActionDef, Bundle, Implementation, Mock, MockOutcome, ModelProfile, Name, NodeDef, PromptSpec, Spot, StepDef,
-    TaskDef, Text, WorkflowDef,
-};
+use wonder_core::def::{ActionDef, Bundle, ModelProfile, Name, PromptSpec, Spot, TaskDef, Text};
 use wonder_core::graph::{Graph, codes as core_codes};
 use wonder_core::problem::{Code, Problem, Severity, nearest};
 
@@ -20,6 +17,7 @@ use crate::diagnostics::{Diagnostic, Diagnostics, Source};
 use crate::place::Span;
 use crate::resolve::{Library, complete};
 use crate::tree::{self, Data, FILE_BYTES_MAX, Node};
+use crate::unused::{self, Used};
 use crate::within::part;
 
 /// A file without errors.
@@ -54,14 +52,20 @@ pub fn read(source: &str, file_name: &str) -> Result<Reading, Diagnostics> {
 pub fn read_with(source: &str, file_name: &str, library: &Library) -> Result<Reading, Diagnostics> {
     if source.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", source.len());
-        let problem = Diagnostic { span: None, ..Diagnostic::error(codes::TOO_LARGE, Span::default(), message) };
+        let problem =
+            Diagnostic { span: None, ..Diagnostic::error(codes::TOO_LARGE, Span::default(), message) };
         return Err(Diagnostics::new(Source::new(file_name, ""), vec![problem]));
     }
     let prepared = tree::prepare(source);
     let forest = tree::parse(source, &prepared);
     let stopped = forest.stopped;
-    let mut reader =
-        Reader { source, library, problems: forest.problems, places: HashSet::new(), broken: BTreeSet::new() };
+    let mut reader = Reader {
+        source,
+        library,
+        problems: forest.problems,
+        places: HashSet::new(),
+        broken: BTreeSet::new(),
+    };
     // What comes after a broken text is not known, so nothing is said of what is missing in it.
     if !stopped {
         reader.format(&forest.documents);
@@ -78,6 +82,26 @@ pub fn read_with(source: &str, file_name: &str, library: &Library) -> Result<Rea
         }),
         _ => Err(problems),
     }
+}
+
+/// The documents of a file as JSON, whatever they mean.
+pub fn documents(source: &str, file_name: &str) -> Result<Vec<serde_json::Value>, Diagnostics> {
+    check_size(source, file_name)?;
+    let prepared = tree::prepare(source);
+    let forest = tree::parse(source, &prepared);
+    if forest.problems.is_empty() {
+        return Ok(forest.documents.iter().map(|node| node.value().to_json()).collect());
+    }
+    Err(Diagnostics::new(Source::new(file_name, source), forest.problems))
+}
+
+fn check_size(source: &str, file_name: &str) -> Result<(), Diagnostics> {
+    if source.len() <= FILE_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", source.len());
+    let problem = Diagnostic { span: None, ..Diagnostic::error(codes::TOO_LARGE, Span::default(), message) };
+    Err(Diagnostics::new(Source::new(file_name, ""), vec![problem]))
 }
 
 /// What core says about where tokens go: meaningless when nodes or transitions could not be read.
@@ -131,9 +155,12 @@ impl Reader<'_> {
     /// The first key of the first document is `wonder: 1`; those after it may leave it out.
     fn format(&mut self, documents: &[Node<'_>]) {
         let Some(first) = documents.iter().find(|node| !matches!(node.data, Data::Null)) else {
-            let problem = Diagnostic::error(codes::NOTHING_DEFINED, Span::default(), "the file defines nothing");
+            let problem =
+                Diagnostic::error(codes::NOTHING_DEFINED, Span::default(), "the file defines nothing");
             let problem = problem.label("expected a workflow");
-            return self.problems.push(problem.help("begin with `wonder: 1`, then `name: ...` and `nodes: ...`"));
+            return self
+                .problems
+                .push(problem.help("begin with `wonder: 1`, then `name: ...` and `nodes: ...`"));
         };
         let Data::Map(entries) = &first.data else { return };
         let place = entries.list.iter().position(|entry| entry.key == "wonder");
@@ -219,9 +246,13 @@ impl Reader<'_> {
             None => "known are `workflow`, `graph`, `dag`, `task`, `action`, `prompt` and `model`".to_owned(),
         };
         self.problems.push(
-            Diagnostic::error(codes::UNKNOWN_WORD, kind.value.span, format!("there is no kind of definition `{text}`"))
-                .label("expected a kind of definition")
-                .help(help),
+            Diagnostic::error(
+                codes::UNKNOWN_WORD,
+                kind.value.span,
+                format!("there is no kind of definition `{text}`"),
+            )
+            .label("expected a kind of definition")
+            .help(help),
         );
         false
     }
@@ -283,7 +314,7 @@ impl Reader<'_> {
             Built::Workflow(mut bundle) => {
                 complete(&mut bundle, parts, self.library);
                 used.add(&bundle);
-                let bundle = Arc::new(bundle);
+                let bundle: Arc<Bundle> = Arc::from(bundle);
                 let graph = self.graph(&bundle, build, self.broken.contains(&at));
                 outcome.graphs.extend(graph.map(Arc::new));
                 outcome.bundles.push(bundle.clone());
@@ -336,88 +367,16 @@ impl Reader<'_> {
         }
     }
 
-    /// Documents that no workflow of the file names are checked too: as a workflow that has them all.
+    /// Documents that no workflow of the file names are checked too.
     fn check_unused(&mut self, parts: &Parts, build: &Build<'_>, used: &Used) {
-        let mut bundle = Bundle::default();
-        let left = |name: &Name, used: &BTreeSet<Name>| !used.contains(name);
-        let actions = parts.actions.iter().filter(|(name, _)| left(name, &used.actions));
-        bundle.actions = actions.map(|(name, action)| (name.clone(), action.clone())).collect();
-        let tasks = parts.tasks.iter().filter(|(name, _)| left(name, &used.tasks));
-        bundle.tasks = tasks.map(|(name, task)| (name.clone(), task.clone())).collect();
-        bundle.prompts = parts.prompts.clone();
-        let models = parts.models.iter().filter(|(name, _)| left(name, &used.models));
-        bundle.models = models.map(|(name, model)| (name.clone(), model.clone())).collect();
-        if bundle.actions.is_empty() && bundle.tasks.is_empty() && bundle.models.is_empty()
-            && bundle.prompts.is_empty() {
-            return;
-        }
-        let named: BTreeSet<Name> =
-            bundle.tasks.values().flat_map(|task| &task.steps).map(|step| step.action.text.clone()).collect();
-        let lone: Vec<Name> = bundle.actions.keys().filter(|name| !named.contains(*name)).cloned().collect();
-        for action in lone {
-            let name: Name = format!("check:{action}").into();
-            let task = TaskDef { name: Text::new(name.clone()), steps: vec![step(action)], ..TaskDef::default() };
-            bundle.tasks.insert(name, task);
-        }
-        bundle.workflow = empty_workflow(&mut bundle.tasks, &mut bundle.actions);
-        complete(&mut bundle, parts, self.library);
+        let Some(bundle) = unused::bundle(parts, used, self.library) else { return };
         let before = self.problems.len();
         self.graph(&Arc::new(bundle), build, true);
+        // What has no place is about the workflow that was made up to carry them.
         let mut at = 0;
         self.problems.retain(|problem| {
             at += 1;
             at <= before || problem.span.is_some()
         });
     }
-}
-
-/// Names that workflows of the file have used.
-#[derive(Default)]
-struct Used {
-    tasks: BTreeSet<Name>,
-    actions: BTreeSet<Name>,
-    models: BTreeSet<Name>,
-}
-
-impl Used {
-    fn add(&mut self, bundle: &Bundle) {
-        self.tasks.extend(bundle.tasks.keys().cloned());
-        self.actions.extend(bundle.actions.keys().cloned());
-        self.models.extend(bundle.models.keys().cloned());
-    }
-}
-
-fn step(action: Name) -> StepDef {
-    StepDef {
-        id: None,
-        reference: Text::new("step"),
-        action: Text::new(action),
-        action_version: None,
-        input_mapping: None,
-        output_mapping: None,
-        on_failure: Default::default(),
-        condition: None,
-        spot: Spot::NOWHERE,
-    }
-}
-
-/// A workflow that does nothing, to carry definitions through the checker.
-fn empty_workflow(tasks: &mut BTreeMap<Name, TaskDef>, actions: &mut BTreeMap<Name, ActionDef>) -> WorkflowDef {
-    let name: Name = "check:nothing".into();
-    actions.insert(name.clone(), ActionDef {
-        id: None,
-        version: None,
-        name: Text::new(name.clone()),
-        description: None,
-        implementation: Implementation::Mock(Mock { outcomes: vec![MockOutcome::default()] }),
-        requires: None,
-        produces: None,
-        execution: Default::default(),
-        effects: None,
-        spot: Spot::NOWHERE,
-    });
-    let task = TaskDef { name: Text::new(name.clone()), steps: vec![step(name.clone())], ..TaskDef::default() };
-    tasks.insert(name.clone(), task);
-    let node = NodeDef { reference: Text::new("node"), task: Text::new(name), inline: true, ..NodeDef::default() };
-    WorkflowDef { name: Text::new("check"), nodes: vec![node], ..WorkflowDef::default() }
 }

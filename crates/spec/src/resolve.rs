@@ -45,7 +45,8 @@ fn name_models(bundle: &mut Bundle) {
     bundle.workflow.nodes.iter().for_each(|node| names.rules(&node.on_error));
     names.rules(&bundle.workflow.on_error);
     for name in names.models {
-        let profile = ModelProfile { name: Text::new(name.clone()), model: name.clone(), ..ModelProfile::default() };
+        let profile =
+            ModelProfile { name: Text::new(name.clone()), model: name.clone(), ..ModelProfile::default() };
         bundle.models.insert(name, profile);
     }
 }

@@ -34,9 +34,11 @@ fn number(text: &str) -> Plain {
         _ if digits.starts_with(['+', '-']) => Plain::Word,
         Ok(number) => Plain::Int(number),
         Err(_) if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) => Plain::Word,
-        Err(_) => Plain::Float(digits.chars().fold(0.0, |sum, c| {
-            sum * f64::from(radix) + f64::from(c.to_digit(radix).unwrap_or(0))
-        })),
+        Err(_) => Plain::Float(
+            digits
+                .chars()
+                .fold(0.0, |sum, c| sum * f64::from(radix) + f64::from(c.to_digit(radix).unwrap_or(0))),
+        ),
     };
     if let Some(digits) = text.strip_prefix("0o") {
         return radix(digits, 8);
@@ -134,7 +136,10 @@ mod tests {
 
     #[test]
     fn the_core_schema_and_nothing_beyond_it() {
-        for word in ["on", "yes", "no", "off", "y", "1_000", "0b1", "1:30", "-", ".", "+", "1e", "e1", "0x", "0o8", "0x+1"] {
+        for word in [
+            "on", "yes", "no", "off", "y", "1_000", "0b1", "1:30", "-", ".", "+", "1e", "e1", "0x", "0o8",
+            "0x+1",
+        ] {
             assert_eq!(plain(word), Plain::Word, "{word}");
         }
         assert_eq!(plain("~"), Plain::Null);

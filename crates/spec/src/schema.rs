@@ -51,8 +51,10 @@ fn object(shape: &Shape) -> Json {
         properties.insert(key.name.to_owned(), described(form(&key.form), key));
         if key.form.has_millis() {
             let about = format!("{} In milliseconds.", key.about);
-            properties
-                .insert(format!("{}_ms", key.name), json!({"type": "integer", "minimum": 0, "description": about}));
+            properties.insert(
+                format!("{}_ms", key.name),
+                json!({"type": "integer", "minimum": 0, "description": about}),
+            );
         }
     }
     let required: Vec<&str> = shape.all_keys().filter(|key| key.required).map(|key| key.name).collect();
@@ -130,7 +132,9 @@ fn form(form: &Form) -> Json {
         Form::Money => json!({"type": "number", "minimum": 0}),
         Form::Share => json!({"type": "number", "minimum": 0, "maximum": 1}),
         Form::Words(all) => words(all),
-        Form::ErrorKind => json!({"enum": ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>()}),
+        Form::ErrorKind => {
+            json!({"enum": ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>()})
+        }
         Form::JsonSchema => json!({"type": ["object", "boolean"]}),
         Form::Json | Form::Templates => json!({}),
         Form::Mapping => json!({"type": "object"}),

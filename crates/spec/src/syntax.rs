@@ -15,9 +15,17 @@ const SAID: [(&str, &str, &str); 18] = [
     ("unexpected end of stream", "a quoted text is not closed", "add the closing quote"),
     ("document indicator in quoted", "a quoted text is not closed", "add the closing quote"),
     ("end of stream", "the file ends in the middle of a value", "close what is open"),
-    ("expected ',' or ']'", "a list is not closed", "write `,` before the next item, or `]` to close the list"),
+    (
+        "expected ',' or ']'",
+        "a list is not closed",
+        "write `,` before the next item, or `]` to close the list",
+    ),
     ("expected ',' or '}'", "a map is not closed", "write `,` before the next key, or `}` to close the map"),
-    ("illegal placement of ':'", "a list or map before this is not closed", "look for a `[` or `{` without its partner"),
+    (
+        "illegal placement of ':'",
+        "a list or map before this is not closed",
+        "look for a `[` or `{` without its partner",
+    ),
     ("misplaced bracket", "a closing bracket that nothing opened", "remove it, or open it before"),
     ("expect ':'", "a key without a `:`", "write `key: value`; a text of several lines begins with `|`"),
     ("expected ':'", "a key without a `:`", "write `key: value`; a text of several lines begins with `|`"),
@@ -26,7 +34,11 @@ const SAID: [(&str, &str, &str); 18] = [
     ("expected '-' indicator", "the indentation does not fit", "items of one list begin in the same column"),
     ("unknown anchor", "an alias names no anchor", "write `&name` before the value that `*name` repeats"),
     ("unexpected character", "a text cannot begin with this character", "put the text in quotes"),
-    ("escape", "an escape that YAML does not know", "known are `\\n`, `\\t`, `\\\"`, `\\\\`, `\\u00e9` and `\\U0001f600`"),
+    (
+        "escape",
+        "an escape that YAML does not know",
+        "known are `\\n`, `\\t`, `\\\"`, `\\\\`, `\\u00e9` and `\\U0001f600`",
+    ),
     ("recursion limit", "lists and maps nest too deep", "the bound is 64 levels"),
 ];
 

@@ -165,17 +165,22 @@ pub(crate) fn parse<'s>(source: &'s str, prepared: &'s str) -> Forest<'s> {
     };
     if let Err(Stop(problem)) = builder.run(prepared) {
         // After a template without quotes the parser stumbles over the rest of the line: one mistake.
-        let stumbled = builder.forest.problems.last().is_some_and(|last| syntax::same_line(source, last, &problem));
+        let stumbled =
+            builder.forest.problems.last().is_some_and(|last| syntax::same_line(source, last, &problem));
         builder.forest.stopped = true;
         if !stumbled {
-            builder.forest.problems.push(problem);
+            builder.forest.problems.push(*problem);
         }
     }
     builder.forest
 }
 
 /// Reading cannot go on.
-struct Stop(Diagnostic);
+struct Stop(Box<Diagnostic>);
+
+fn stop(problem: Diagnostic) -> Stop {
+    Stop(Box::new(problem))
+}
 
 struct Builder<'s> {
     source: &'s str,
@@ -210,7 +215,9 @@ impl<'s> Builder<'s> {
     fn run(&mut self, prepared: &'s str) -> Result<(), Stop> {
         if let Some(at) = self.source.find('\0') {
             let span = Span::new(at, at + 1);
-            return Err(Stop(Diagnostic::error(codes::SYNTAX, span, "the file holds a NUL character").label("here")));
+            return Err(stop(
+                Diagnostic::error(codes::SYNTAX, span, "the file holds a NUL character").label("here"),
+            ));
         }
         let mut parser = Parser::new_from_str(prepared);
         while let Some(next) = parser.next_event() {
@@ -240,7 +247,7 @@ impl<'s> Builder<'s> {
     }
 
     fn syntax(&self, error: &ScanError) -> Stop {
-        Stop(syntax::explain(self.source, self.marks.byte(error.marker().index()), error.info()))
+        stop(syntax::explain(self.source, self.marks.byte(error.marker().index()), error.info()))
     }
 
     /// A span without the blanks and line ends that the parser may count in.
@@ -255,7 +262,7 @@ impl<'s> Builder<'s> {
             return Ok(());
         }
         let message = format!("the file has more than {NODES_MAX} values");
-        Err(Stop(Diagnostic::error(codes::TOO_MANY_NODES, span, message).label("reading stopped here")))
+        Err(stop(Diagnostic::error(codes::TOO_MANY_NODES, span, message).label("reading stopped here")))
     }
 
     fn open(&mut self, start: usize, anchor: usize, data: OpenData<'s>) -> Result<(), Stop> {
@@ -264,7 +271,7 @@ impl<'s> Builder<'s> {
         if self.open.len() >= DEPTH_MAX {
             let message = format!("lists and maps nest more than {DEPTH_MAX} deep");
             let problem = Diagnostic::error(codes::TOO_DEEP, span, message);
-            return Err(Stop(problem.label(format!("this is level {}", DEPTH_MAX + 1))));
+            return Err(stop(problem.label(format!("this is level {}", DEPTH_MAX + 1))));
         }
         self.open.push(Open { start, anchor, data });
         Ok(())
@@ -300,10 +307,10 @@ impl<'s> Builder<'s> {
             return Ok(());
         }
         let message = "anchors and aliases unfold to more than a million values";
-        Err(Stop(
-            Diagnostic::error(codes::TOO_MANY_NODES, span, message)
-                .label("the bound is passed here")
-                .help("an alias is read as a copy of what it names; write the parts as tasks or nodes instead"),
+        Err(stop(
+            Diagnostic::error(codes::TOO_MANY_NODES, span, message).label("the bound is passed here").help(
+                "an alias is read as a copy of what it names; write the parts as tasks or nodes instead",
+            ),
         ))
     }
 
@@ -367,14 +374,15 @@ impl<'s> Builder<'s> {
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Stop> {
         let Some(node) = self.anchors.get(&anchor).cloned() else {
             let message = "an alias cannot stand inside what it names";
-            let problem = Diagnostic::error(codes::SYNTAX, span, message).label("names a list or map around it");
-            return Err(Stop(problem));
+            let problem =
+                Diagnostic::error(codes::SYNTAX, span, message).label("names a list or map around it");
+            return Err(stop(problem));
         };
         self.copied(&node, span)?;
         if let Some(depth) = too_deep(&node, DEPTH_MAX - self.open.len()) {
             let message = format!("lists and maps nest more than {DEPTH_MAX} deep");
             let label = format!("the alias brings {depth} levels to here");
-            return Err(Stop(Diagnostic::error(codes::TOO_DEEP, span, message).label(label)));
+            return Err(stop(Diagnostic::error(codes::TOO_DEEP, span, message).label(label)));
         }
         match node.data {
             Data::Text(text) if self.awaits_key() => self.set_key(Key::Read(text, span)),
@@ -402,7 +410,8 @@ impl<'s> Builder<'s> {
             Plain::Float(number) if number.is_finite() => Data::Float(number),
             Plain::Float(_) => {
                 let message = format!("`{text}` is a number that JSON cannot say");
-                let problem = Diagnostic::error(codes::NOT_JSON, span, message).label("expected a finite number");
+                let problem =
+                    Diagnostic::error(codes::NOT_JSON, span, message).label("expected a finite number");
                 self.forest.problems.push(problem.help("if a text is meant, put it in quotes"));
                 Data::Bad
             }
@@ -412,7 +421,8 @@ impl<'s> Builder<'s> {
 
     fn collection_tag(&mut self, tag: Option<&Tag>, own: &str, start: usize) {
         let Some(tag) = tag else { return };
-        if !is_non_specific(tag) && !(tag.is_yaml_core_schema() && tag.suffix == own) {
+        let known = is_non_specific(tag) || (tag.is_yaml_core_schema() && tag.suffix == own);
+        if !known {
             self.forest.problems.push(syntax::tag(Span::new(start, start + 1), tag));
         }
     }

@@ -55,7 +55,9 @@ fn style(source: &str, start: usize, text: &str) -> Style {
     }
     let before = &source[..start];
     let line = before.rfind('\n').map_or(before, |at| &before[at + 1..]);
-    let Some(header) = before.strip_suffix(line).filter(|_| line.trim().is_empty()) else { return Style::Plain };
+    let Some(header) = before.strip_suffix(line).filter(|_| line.trim().is_empty()) else {
+        return Style::Plain;
+    };
     let header = header.trim_end().rsplit('\n').next().unwrap_or("");
     let header = header.rsplit_once(" #").map_or(header, |(header, _)| header).trim_end();
     let bare = header.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-'));

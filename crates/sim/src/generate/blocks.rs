@@ -141,7 +141,11 @@ fn repeated(draft: &mut Draft, size: u64, depth: u64) -> Block {
     lead(draft, judge, body.entry, keys);
     if !draft.nodes[judge].keys.iter().any(|key| key.starts_with("on_error")) && draft.rng.percent(40) {
         let back = draft.reference(body.entry).to_owned();
-        let rule = if draft.rng.percent(50) { format!("do: {{goto: {back}}}") } else { format!("do: loop_with_feedback, to: {back}") };
+        let rule = if draft.rng.percent(50) {
+            format!("do: {{goto: {back}}}")
+        } else {
+            format!("do: loop_with_feedback, to: {back}")
+        };
         draft.nodes[judge].keys.push(format!("on_error: [{{{rule}, max: 2}}]"));
     }
     let exit = open(draft, judge, Vec::new());

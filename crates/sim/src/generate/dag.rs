@@ -24,7 +24,11 @@ pub(super) fn fill(draft: &mut Draft, size: u64) {
             keys.push(foreach(draft, needs.first()));
         }
         if draft.rng.percent(30) {
-            keys.push(format!("estimate: {{duration: {}s, usd: 0.0{}}}", draft.rng.between(1, 9), draft.rng.below(5)));
+            keys.push(format!(
+                "estimate: {{duration: {}s, usd: 0.0{}}}",
+                draft.rng.between(1, 9),
+                draft.rng.below(5)
+            ));
         }
         draft.nodes[node].keys.extend(keys);
     }

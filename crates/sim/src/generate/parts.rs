@@ -55,14 +55,23 @@ pub(super) fn work(draft: &mut Draft) -> usize {
     let at = draft.nodes.len();
     let mut keys = Vec::new();
     match draft.rng.below(14) {
-        0..=4 => keys.push(format!("mock: {{output: {{v: {}, ok: true, items: [1, 2]}}{}}}", draft.rng.below(9), action_keys(draft))),
+        0..=4 => keys.push(format!(
+            "mock: {{output: {{v: {}, ok: true, items: [1, 2]}}{}}}",
+            draft.rng.below(9),
+            action_keys(draft)
+        )),
         5 => keys.push(format!("shell: {{command: [\"do\"]{}}}", action_keys(draft))),
-        6 | 7 => keys.push(format!("llm_call: {{model: fast, prompt: \"say {at}\", max_tokens: 50{}}}", action_keys(draft))),
+        6 | 7 => keys.push(format!(
+            "llm_call: {{model: fast, prompt: \"say {at}\", max_tokens: 50{}}}",
+            action_keys(draft)
+        )),
         8 | 9 => {
             let task = task(draft, at);
             keys.push(format!("task: {task}"));
         }
-        10 | 11 => keys.push(format!("update_context: {{set: {{state.u{at}: \"{at}\", output.o{at}: \"get(state, 'u{at}', 0)\"}}}}")),
+        10 | 11 => keys.push(format!(
+            "update_context: {{set: {{state.u{at}: \"{at}\", output.o{at}: \"get(state, 'u{at}', 0)\"}}}}"
+        )),
         12 => keys.push(format!("assert: \"{}\"", rarely_false(draft))),
         _ => keys.push(format!("assert: {{score: \"{}\", score_at_least: 3}}", draft.rng.between(2, 9))),
     }
@@ -179,7 +188,11 @@ fn task(draft: &mut Draft, at: usize) -> String {
     let mut text = format!("  {name}:\n");
     if rng.percent(60) {
         let backoff = ["none", "linear", "exponential"][rng.below(3) as usize];
-        let _ = writeln!(text, "    retry: {{max_attempts: {}, backoff: {backoff}, initial_delay: 500ms}}", rng.between(2, 3));
+        let _ = writeln!(
+            text,
+            "    retry: {{max_attempts: {}, backoff: {backoff}, initial_delay: 500ms}}",
+            rng.between(2, 3)
+        );
     }
     if rng.percent(30) {
         let _ = writeln!(text, "    timeout: {}s", rng.between(5, 9));
@@ -296,7 +309,8 @@ pub(super) fn spread(draft: &mut Draft, node: usize) -> (Vec<String>, Option<u64
         let count = draft.rng.between(1, 4);
         return (vec![format!("spawn_count: {count}")], Some(count));
     }
-    let items = if draft.rng.percent(30) { "get(result, 'items', [1])".to_owned() } else { literal_items(draft) };
+    let items =
+        if draft.rng.percent(30) { "get(result, 'items', [1])".to_owned() } else { literal_items(draft) };
     let mut keys = format!("items: \"{items}\"");
     if draft.rng.percent(50) {
         let _ = write!(keys, ", as: item_{node}");

@@ -62,12 +62,25 @@ pub fn library(source: &str, file: &str) -> Result<Workflows, String> {
 
 fn case(node: &Node, path: &Path, shared: Option<&Workflows>, start: Option<&str>) -> Read<Case> {
     node.map(&[
-        "name", "workflow", "inline", "start", "input", "seed", "queued", "timeout", "max_parallel", "on_cancel",
-        "script", "inputs", "expect",
+        "name",
+        "workflow",
+        "inline",
+        "start",
+        "input",
+        "seed",
+        "queued",
+        "timeout",
+        "max_parallel",
+        "on_cancel",
+        "script",
+        "inputs",
+        "expect",
     ])?;
     let own = workflows(node, path)?;
-    let (library, first) =
-        own.as_ref().or(shared).ok_or_else(|| node.mark.mistake("neither the case nor the file has a workflow"))?;
+    let (library, first) = own
+        .as_ref()
+        .or(shared)
+        .ok_or_else(|| node.mark.mistake("neither the case nor the file has a workflow"))?;
     let named = node.get("start").map(Node::text).transpose()?;
     let named = named.or_else(|| start.filter(|_| own.is_none()).map(str::to_owned));
     let workflow = named.map_or_else(|| first.clone(), Name::from);
@@ -131,12 +144,17 @@ fn failure(node: &Node) -> Read<Failure> {
         None => (node.text()?, None, None),
         Some(kind) => {
             node.map(&["kind", "message", "details"])?;
-            (kind.text()?, node.get("message").map(Node::text).transpose()?, node.get("details").map(Node::value))
+            (
+                kind.text()?,
+                node.get("message").map(Node::text).transpose()?,
+                node.get("details").map(Node::value),
+            )
         }
     };
     let known = ErrorKind::ALL.into_iter().find(|known| known.as_str() == kind);
     let known = known.ok_or_else(|| node.mark.mistake(format!("`{kind}` is no kind of failure")))?;
-    Ok(Failure::new(known, message.unwrap_or_else(|| "scripted".to_owned())).with_details(details.unwrap_or_default()))
+    Ok(Failure::new(known, message.unwrap_or_else(|| "scripted".to_owned()))
+        .with_details(details.unwrap_or_default()))
 }
 
 fn usage(node: &Node) -> Read<Spend> {
@@ -164,8 +182,8 @@ fn on_cancel(node: &Node) -> Read<OnCancel> {
 
 fn said(node: &Node) -> Read<Said> {
     node.map(&[
-        "at", "when", "after", "run", "each", "node", "kind", "branch", "event", "answer", "by", "do", "reason",
-        "grace",
+        "at", "when", "after", "run", "each", "node", "kind", "branch", "event", "answer", "by", "do",
+        "reason", "grace",
     ])?;
     let name = |key: &str| node.get(key).map(|at| at.text().map(Name::from)).transpose();
     let by = name("by")?.unwrap_or_else(|| "operator".into());
@@ -216,7 +234,9 @@ fn event_of(node: &Node) -> Read<Saying> {
 fn operation_of(node: &Node) -> Read<Operation> {
     let text = node.text()?;
     let known = Operation::ALL.iter().find(|(name, _)| *name == text);
-    known.map(|(_, operation)| *operation).ok_or_else(|| node.mark.mistake(format!("`{text}` is no operation")))
+    known
+        .map(|(_, operation)| *operation)
+        .ok_or_else(|| node.mark.mistake(format!("`{text}` is no operation")))
 }
 
 fn gate_kind(node: &Node) -> Read<GateKind> {
@@ -235,7 +255,9 @@ fn expectations(node: &Node) -> Read<Expect> {
             "state" => expect.state = Some(value.value()),
             "error" => expect.error = Some(value.text()?),
             "message" => expect.message = Some(value.text()?),
-            "waiting" => expect.waiting = Some(value.items().into_iter().map(Node::text).collect::<Read<_>>()?),
+            "waiting" => {
+                expect.waiting = Some(value.items().into_iter().map(Node::text).collect::<Read<_>>()?)
+            }
             _ => {
                 expect.trace = match value.value() {
                     Value::Bool(false) => Trace::Off,

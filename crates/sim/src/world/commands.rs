@@ -95,7 +95,8 @@ impl World {
     fn cancel_task(&mut self, id: &Name, token: TokenId, attempt: u32) {
         let key = (id.clone(), token, attempt);
         let Some(known) = self.tasks.get_mut(&key) else {
-            self.violations.push(format!("{id} cancels attempt {attempt} of token {token}, which was never ordered"));
+            self.violations
+                .push(format!("{id} cancels attempt {attempt} of token {token}, which was never ordered"));
             return;
         };
         if !known.cancelled && !known.reported {
@@ -126,7 +127,10 @@ impl World {
         };
         for word in setting.outcomes.words(id, gate, &open.record) {
             let what = Saying::Answer { gate: GateFilter::default(), answer: word.answer, by: word.by };
-            self.enqueue(word.after_ms, Happening::Say { run: id.clone(), what, gate: Some(gate), quiet: false });
+            self.enqueue(
+                word.after_ms,
+                Happening::Say { run: id.clone(), what, gate: Some(gate), quiet: false },
+            );
         }
     }
 
@@ -140,8 +144,12 @@ impl World {
         }
         let mut start = StartRun::new(order.child.clone(), order.input);
         start.seed = self.setting.start.seed ^ salt(&order.child);
-        start.parent =
-            Some(Parent { run: parent.clone(), token: order.token, attempt: order.attempt, depth: order.depth });
+        start.parent = Some(Parent {
+            run: parent.clone(),
+            token: order.token,
+            attempt: order.attempt,
+            depth: order.depth,
+        });
         start.allowance = order.allowance;
         start.timeout_ms = order.timeout_ms;
         start.limits = self.setting.start.limits;
@@ -154,7 +162,8 @@ impl World {
         let Some(parent) = start.parent.clone() else { return };
         let back = (parent.run, parent.token, parent.attempt);
         let Some(graph) = self.setting.library.get(workflow).cloned() else {
-            let failure = Failure::new(ErrorKind::Internal, format!("there is no workflow {workflow} to call"));
+            let failure =
+                Failure::new(ErrorKind::Internal, format!("there is no workflow {workflow} to call"));
             return self.report_child(back, ChildOutcome::Failed { failure }, Default::default());
         };
         self.runs.insert(child.clone(), Hosted::new(graph, Some(back.clone())));

@@ -87,14 +87,17 @@ impl World {
             }
             match &condition.said.when {
                 When::Gate(filter) => {
-                    let gates = hosted.run.gates().map(|(gate, _)| gate).filter(|gate| fits(hosted, *gate, filter));
-                    let new: Vec<GateId> = gates.filter(|gate| condition.gates.insert((id.clone(), *gate))).collect();
+                    let gates =
+                        hosted.run.gates().map(|(gate, _)| gate).filter(|gate| fits(hosted, *gate, filter));
+                    let new: Vec<GateId> =
+                        gates.filter(|gate| condition.gates.insert((id.clone(), *gate))).collect();
                     met.extend(new.into_iter().map(|gate| (id.clone(), Some(gate))));
                 }
                 When::Event { name, node } => {
                     let from = condition.looked.insert(id.clone(), hosted.log.len()).unwrap_or(0);
                     let recorded = hosted.log[from..].iter().filter(|event| {
-                        *event.kind.name() == **name && node.as_ref().is_none_or(|node| is_of(hosted, &event.kind, node))
+                        *event.kind.name() == **name
+                            && node.as_ref().is_none_or(|node| is_of(hosted, &event.kind, node))
                     });
                     met.extend(recorded.map(|_| (id.clone(), None)));
                 }

@@ -26,7 +26,9 @@ impl World {
             match happening {
                 Happening::Say { quiet: false, .. } => drop(self.queue.insert(due, happening)),
                 // A run that has ended is owed nothing; late word of it still comes.
-                Happening::Report { ref task, .. } if self.has_ended(&task.0) => drop(self.queue.insert(due, happening)),
+                Happening::Report { ref task, .. } if self.has_ended(&task.0) => {
+                    drop(self.queue.insert(due, happening))
+                }
                 Happening::ChildReport { ref parent, .. } if self.has_ended(parent) => {
                     drop(self.queue.insert(due, happening));
                 }
@@ -50,9 +52,11 @@ impl World {
 
 /// How a replayed run differs from the one that lived; nothing if it does not.
 pub fn difference(replayed: &Run, live: &Run) -> Option<String> {
-    let text = |run: &Run| serde_json::to_string_pretty(run.state()).unwrap_or_else(|error| error.to_string());
+    let text =
+        |run: &Run| serde_json::to_string_pretty(run.state()).unwrap_or_else(|error| error.to_string());
     if replayed.state() != live.state() || replayed.owed() != live.owed() {
-        let shown = crate::diff::lines(&text(live), &text(replayed)).unwrap_or_else(|| "(what is owed)".to_owned());
+        let shown =
+            crate::diff::lines(&text(live), &text(replayed)).unwrap_or_else(|| "(what is owed)".to_owned());
         return Some(format!("replaying its log gives another state:\n{shown}"));
     }
     let (live, replayed) = (serde_json::to_vec(live.state()), serde_json::to_vec(replayed.state()));

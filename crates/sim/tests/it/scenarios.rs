@@ -31,7 +31,8 @@ fn run_all(folder: &Path) {
             Err(problem) => wrong.push(problem),
             Ok(scenario) if std::env::var_os("WONDER_BLESS").is_some() => wrong.extend(bless(&scenario)),
             Ok(scenario) => {
-                let wanted = |case: &&Case| only.as_ref().is_none_or(|only| case.name.contains(only.as_str()));
+                let wanted =
+                    |case: &&Case| only.as_ref().is_none_or(|only| case.name.contains(only.as_str()));
                 for case in scenario.cases.iter().filter(wanted) {
                     let place = format!("{}: {}", file.display(), case.name);
                     wrong.extend(check(case).into_iter().map(|what| format!("{place}\n{what}")));
@@ -52,8 +53,11 @@ fn check(case: &Case) -> Vec<String> {
 }
 
 fn bless(scenario: &Scenario) -> Option<String> {
-    let traces: Vec<String> =
-        scenario.cases.iter().map(|case| checks::guarded(|| case.run().trace()).unwrap_or_else(|panic| panic)).collect();
+    let traces: Vec<String> = scenario
+        .cases
+        .iter()
+        .map(|case| checks::guarded(|| case.run().trace()).unwrap_or_else(|panic| panic))
+        .collect();
     match scenario::bless(scenario, &traces) {
         Err(problem) => Some(problem),
         Ok(text) if text == scenario.text => None,

@@ -2,8 +2,8 @@
 
 use wonder_core::def::{ActionDef, Execution, Implementation, Name, Text};
 
-use super::implementation::placeholder;
 use super::Build;
+use super::implementation::placeholder;
 use crate::shape::is_kind;
 use crate::tree::{Entry, Node};
 

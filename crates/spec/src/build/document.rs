@@ -70,7 +70,7 @@ impl DocumentKind {
 /// A document, built.
 pub(crate) enum Built {
     /// With everything written inside it.
-    Workflow(Bundle),
+    Workflow(Box<Bundle>),
     /// With the actions written in its steps.
     Task(TaskDef, BTreeMap<Name, ActionDef>),
     Action(ActionDef),
@@ -91,7 +91,7 @@ impl Build<'_> {
     pub(crate) fn document(&mut self, kind: DocumentKind, node: &Node<'_>) -> Built {
         let name = self.text(node, "name").unwrap_or_else(|| self.spots.text("unnamed", node.span));
         match kind {
-            DocumentKind::Workflow => Built::Workflow(self.workflow(name, node)),
+            DocumentKind::Workflow => Built::Workflow(Box::new(self.workflow(name, node))),
             DocumentKind::Task => {
                 let task = self.task(name, node);
                 Built::Task(task, std::mem::take(&mut self.actions))
@@ -129,7 +129,9 @@ impl Build<'_> {
         transitions: Vec<TransitionDef>,
     ) -> WorkflowDef {
         let labels = node.get("labels").map_or(&[][..], Node::entries);
-        let label = |entry: &crate::tree::Entry<'_>| Some((entry.key.as_ref().into(), self.scalar(&entry.value)?.as_ref().into()));
+        let label = |entry: &crate::tree::Entry<'_>| {
+            Some((entry.key.as_ref().into(), self.scalar(&entry.value)?.as_ref().into()))
+        };
         WorkflowDef {
             labels: labels.iter().filter_map(label).collect(),
             id: self.name(node, "id"),

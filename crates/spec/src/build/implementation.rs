@@ -1,9 +1,9 @@
 //! What an action does, by kind, short forms included.
 
 use wonder_core::def::{
-    ArtifactRead, ArtifactWrite, Assert, Callee, CommandLine, HttpRequest, HumanGate, Implementation, LlmCall, McpTool,
-    Mock, MockError, MockOutcome, MockUsage, Shell, ShellLimits, Sleep, Text, Tree, UpdateContext, WaitEvent,
-    WorkflowCall,
+    ArtifactRead, ArtifactWrite, Assert, Callee, CommandLine, HttpRequest, HumanGate, Implementation,
+    LlmCall, McpTool, Mock, MockError, MockOutcome, MockUsage, Shell, ShellLimits, Sleep, Text, Tree,
+    UpdateContext, WaitEvent, WorkflowCall,
 };
 use wonder_core::error::ErrorKind;
 
@@ -23,9 +23,9 @@ impl Build<'_> {
             }),
             "http_request" => Implementation::HttpRequest(self.http_request(node)),
             "shell" => Implementation::Shell(self.shell(node)),
-            "update_context" => {
-                Implementation::UpdateContext(UpdateContext { set: self.writes(node, "set").unwrap_or_default() })
-            }
+            "update_context" => Implementation::UpdateContext(UpdateContext {
+                set: self.writes(node, "set").unwrap_or_default(),
+            }),
             "assert" => Implementation::Assert(self.assert(node)),
             "artifact_write" => Implementation::ArtifactWrite(ArtifactWrite {
                 artifact_type: self.text(node, "type"),
@@ -33,7 +33,9 @@ impl Build<'_> {
                 content: self.tree(node, "content"),
                 path: self.text(node, "path"),
             }),
-            "artifact_read" => Implementation::ArtifactRead(ArtifactRead { reference: self.short(node, "ref") }),
+            "artifact_read" => {
+                Implementation::ArtifactRead(ArtifactRead { reference: self.short(node, "ref") })
+            }
             "human_gate" => Implementation::HumanGate(self.human_gate(node)),
             "workflow_call" => Implementation::WorkflowCall(self.workflow_call(node)),
             "wait_event" => Implementation::WaitEvent(WaitEvent {
@@ -85,7 +87,9 @@ impl Build<'_> {
             headers: self.tree(node, "headers"),
             json: self.tree(node, "json"),
             body: self.text(node, "body"),
-            expect: node.get("expect").map_or_else(Vec::new, |e| one_or_list(e).iter().map(Node::value).collect()),
+            expect: node
+                .get("expect")
+                .map_or_else(Vec::new, |e| one_or_list(e).iter().map(Node::value).collect()),
             max_bytes: self.count(node, "max_bytes"),
             allow_private: self.flag(node, "allow_private"),
         }
@@ -130,7 +134,9 @@ impl Build<'_> {
     }
 
     fn assert(&mut self, node: &Node<'_>) -> Assert {
-        let at_least = node.get("score_at_least").filter(|node| matches!(node.data, Data::Int(_) | Data::Float(_) | Data::Text(_)));
+        let at_least = node
+            .get("score_at_least")
+            .filter(|node| matches!(node.data, Data::Int(_) | Data::Float(_) | Data::Text(_)));
         Assert {
             that: self.text_of(node).or_else(|| self.text(node, "that")),
             message: self.text(node, "message"),
@@ -170,7 +176,10 @@ impl Build<'_> {
     }
 
     fn sleep(&mut self, node: &Node<'_>) -> Sleep {
-        Sleep { duration: self.text_of(node).or_else(|| self.text(node, "for")), until: self.text(node, "until") }
+        Sleep {
+            duration: self.text_of(node).or_else(|| self.text(node, "for")),
+            until: self.text(node, "until"),
+        }
     }
 
     fn mock(&mut self, node: &Node<'_>) -> Mock {

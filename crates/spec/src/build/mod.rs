@@ -13,9 +13,9 @@ mod task;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
-use serde::Deserialize;
 use wonder_core::def::{ActionDef, Name, SchemaDef, Spot, TaskDef, Text, Tree, Write, Writes};
 
 use crate::diagnostics::Diagnostic;
@@ -69,7 +69,9 @@ impl<'p> Build<'p> {
     fn scalar<'n>(&self, node: &'n Node<'_>) -> Option<Cow<'n, str>> {
         match &node.data {
             Data::Text(text) => Some(Cow::Borrowed(text)),
-            Data::Bool(_) | Data::Int(_) | Data::Float(_) => Some(Cow::Owned(node.span.of(self.source).to_owned())),
+            Data::Bool(_) | Data::Int(_) | Data::Float(_) => {
+                Some(Cow::Owned(node.span.of(self.source).to_owned()))
+            }
             _ => None,
         }
     }
@@ -161,7 +163,11 @@ impl<'p> Build<'p> {
     /// Where to point for something as a whole: at it if it is on one line, at its key if not.
     fn spot_of(&mut self, entry: &Entry<'_>) -> Spot {
         let one_line = !entry.value.span.of(self.source).contains('\n');
-        self.spots.add(if one_line && !entry.value.span.is_empty() { entry.value.span } else { entry.key_span })
+        self.spots.add(if one_line && !entry.value.span.is_empty() {
+            entry.value.span
+        } else {
+            entry.key_span
+        })
     }
 
     fn tree(&mut self, map: &Node<'_>, key: &str) -> Option<Tree> {
@@ -179,7 +185,9 @@ impl<'p> Build<'p> {
             Data::List(items) => Tree::List(items.iter().map(|item| self.tree_of(item)).collect()),
             Data::Map(entries) => {
                 let entries = entries.list.iter();
-                Tree::Map(entries.map(|entry| (entry.key.as_ref().into(), self.tree_of(&entry.value))).collect())
+                Tree::Map(
+                    entries.map(|entry| (entry.key.as_ref().into(), self.tree_of(&entry.value))).collect(),
+                )
             }
             _ => Tree::Literal(node.value()),
         }

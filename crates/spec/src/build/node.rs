@@ -7,7 +7,12 @@ use crate::shape::is_kind;
 use crate::tree::{Data, Node};
 
 impl Build<'_> {
-    pub(super) fn node(&mut self, reference: Text, node: &Node<'_>, transitions: &mut Vec<TransitionDef>) -> NodeDef {
+    pub(super) fn node(
+        &mut self,
+        reference: Text,
+        node: &Node<'_>,
+        transitions: &mut Vec<TransitionDef>,
+    ) -> NodeDef {
         let (task, task_version, inline) = self.node_task(&reference, node);
         self.taint(reference.spot, node.span);
         if let Some(next) = node.get("next") {
@@ -24,7 +29,11 @@ impl Build<'_> {
             inline,
             input_mapping: self.mapping(node, "input_mapping"),
             output_mapping: self.writes(node, "output_mapping"),
-            timeout_ms: if adaptive { self.count(node, "timeout_ms") } else { self.duration(node, "timeout") },
+            timeout_ms: if adaptive {
+                self.count(node, "timeout_ms")
+            } else {
+                self.duration(node, "timeout")
+            },
             timeout_adaptive: adaptive,
             on_timeout: self.word(node, "on_timeout").unwrap_or_default(),
             fan_out: self.word(node, "fan_out").unwrap_or_default(),

@@ -1,8 +1,8 @@
 //! Retries, responses to failures, budgets, fan-outs and fan-ins.
 
 use wonder_core::def::{
-    Backoff, Budget, Change, Concurrency, Estimate, Foreach, Merge, Response, Retry, Rule, Strategy, Synchronization,
-    Text, TransitionDef,
+    Backoff, Budget, Change, Concurrency, Estimate, Foreach, Merge, Response, Retry, Rule, Strategy,
+    Synchronization, Text, TransitionDef,
 };
 
 use super::{Build, one_or_list, word};
@@ -12,8 +12,12 @@ use crate::scalar::permille;
 use crate::tree::{Data, Entry, Node};
 
 /// Keys of a rule that belong to one response only.
-const PARTS: [(&str, &[&str]); 4] =
-    [("to", &["loop_with_feedback", "goto"]), ("output", &["skip"]), ("append", &["stricter_prompt"]), ("task", &["add_validator"])];
+const PARTS: [(&str, &[&str]); 4] = [
+    ("to", &["loop_with_feedback", "goto"]),
+    ("output", &["skip"]),
+    ("append", &["stricter_prompt"]),
+    ("task", &["add_validator"]),
+];
 
 impl Build<'_> {
     pub(super) fn retry(&self, map: &Node<'_>, key: &str) -> Option<Retry> {

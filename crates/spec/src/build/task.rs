@@ -63,7 +63,12 @@ impl Build<'_> {
         }
     }
 
-    fn step_action(&mut self, work: Option<&Entry<'_>>, reference: &Text, within: &str) -> (Text, Option<u32>) {
+    fn step_action(
+        &mut self,
+        work: Option<&Entry<'_>>,
+        reference: &Text,
+        within: &str,
+    ) -> (Text, Option<u32>) {
         if let Some(entry) = work.filter(|entry| entry.key == "action")
             && let Some((name, version)) = self.name_at(&entry.value)
         {

@@ -3,7 +3,8 @@
 use super::policy::RETRY_FORM;
 use super::{COUNT, Choice, Form, Key, POSITIVE, Shape, Word, key, word};
 
-const NODE_TIMEOUTS: &[Word] = &[word("fail", "It fails as `timeout`."), word("retry", "It is tried again, up to 3 times.")];
+const NODE_TIMEOUTS: &[Word] =
+    &[word("fail", "It fails as `timeout`."), word("retry", "It is tried again, up to 3 times.")];
 
 const EXECUTION: &Shape = &Shape {
     name: "execution",
@@ -11,7 +12,8 @@ const EXECUTION: &Shape = &Shape {
     keys: &[&[
         key("timeout", Form::Duration, "How long one try may take."),
         key("on_timeout", Form::Words(NODE_TIMEOUTS), "What happens then."),
-        key("retry_policy", RETRY_FORM, "Tries on network errors, rate limits and the like.").default("3 tries"),
+        key("retry_policy", RETRY_FORM, "Tries on network errors, rate limits and the like.")
+            .default("3 tries"),
     ]],
     choices: &[],
 };
@@ -64,7 +66,8 @@ const MCP_TOOL: &Shape = &Shape {
     about: "Calls a tool of an MCP server.",
     keys: &[
         &[
-            key("server", Form::Template, "The server's name in the configuration, or its address.").required(),
+            key("server", Form::Template, "The server's name in the configuration, or its address.")
+                .required(),
             key("tool", Form::Template, "The tool's name.").required(),
             key("arguments", Form::Templates, "Its arguments."),
         ],
@@ -85,7 +88,8 @@ const HTTP_REQUEST: &Shape = &Shape {
             key("headers", Form::Templates, "Headers."),
             key("json", Form::Templates, "The body, as JSON."),
             key("body", Form::Template, "The body, as text."),
-            key("expect", Form::OneOrList(&Form::Json), "Statuses that are no failure: `204`, `\"2xx\"`.").default("2xx"),
+            key("expect", Form::OneOrList(&Form::Json), "Statuses that are no failure: `204`, `\"2xx\"`.")
+                .default("2xx"),
             key("max_bytes", COUNT, "The largest answer that is read."),
             key("allow_private", Form::Bool, "May reach private addresses.").default("false"),
         ],
@@ -128,7 +132,8 @@ const SHELL: &Shape = &Shape {
             key("cwd", Form::Template, "The working directory."),
             key("env", Form::Templates, "Environment variables."),
             key("stdin", Form::Template, "What it reads."),
-            key("expect_exit", Form::OneOrList(&Form::Count(-255, 255)), "Exit codes that are no failure.").default("0"),
+            key("expect_exit", Form::OneOrList(&Form::Count(-255, 255)), "Exit codes that are no failure.")
+                .default("0"),
             key("isolation", Form::Words(ISOLATIONS), "How far it is kept apart.").default("none"),
             key("limits", Form::Object(LIMITS), "What it may use."),
             key("image", Form::Template, "The container's image."),
@@ -144,7 +149,8 @@ const UPDATE_CONTEXT: &Shape = &Shape {
     name: "update_context",
     about: "Sets values in the run's context.",
     keys: &[
-        &[key("set", Form::Writes, "Target paths and expressions, in order, each seeing those before it.").required()],
+        &[key("set", Form::Writes, "Target paths and expressions, in order, each seeing those before it.")
+            .required()],
         TIMEOUT,
         COMMON,
     ],
@@ -198,7 +204,11 @@ const ARTIFACT_WRITE: &Shape = &Shape {
 const ARTIFACT_READ: &Shape = &Shape {
     name: "artifact_read",
     about: "Reads a file kept with the run.",
-    keys: &[&[key("ref", Form::Template, "The reference that `artifact_write` gave, or a name.").required()], TIMEOUT, COMMON],
+    keys: &[
+        &[key("ref", Form::Template, "The reference that `artifact_write` gave, or a name.").required()],
+        TIMEOUT,
+        COMMON,
+    ],
     choices: &[],
 };
 
@@ -259,7 +269,8 @@ const WORKFLOW_CALL: &Shape = &Shape {
                 "What its failure means.",
             )
             .default("propagate"),
-            key("inherit_timeout", Form::Bool, "It has no more time than this run has left.").default("false"),
+            key("inherit_timeout", Form::Bool, "It has no more time than this run has left.")
+                .default("false"),
             key("inherit_artifacts", Form::Bool, "It sees this run's artifacts.").default("false"),
         ],
         TIMEOUT,
@@ -278,7 +289,10 @@ const WAIT_EVENT: &Shape = &Shape {
             key("timeout", Form::Duration, "How long to wait."),
             key(
                 "on_timeout",
-                Form::Words(&[word("fail", "The node fails as `timeout`."), word("default", "`default` is the payload.")]),
+                Form::Words(&[
+                    word("fail", "The node fails as `timeout`."),
+                    word("default", "`default` is the payload."),
+                ]),
                 "What happens then.",
             )
             .default("fail"),
@@ -325,7 +339,11 @@ const MOCK_USAGE: &Shape = &Shape {
 
 const OUTCOME: &[Key] = &[
     key("output", Form::Templates, "The result: JSON whose texts are templates."),
-    key("error", Form::Either(&[Form::ErrorKind, Form::Object(MOCK_ERROR)]), "A failure instead of a result."),
+    key(
+        "error",
+        Form::Either(&[Form::ErrorKind, Form::Object(MOCK_ERROR)]),
+        "A failure instead of a result.",
+    ),
     key("delay", Form::Duration, "How long it takes."),
     key("usage", Form::Object(MOCK_USAGE), "What it is said to have used."),
 ];
@@ -359,34 +377,76 @@ const MOCK: &Shape = &Shape {
 pub(crate) const KINDS: &[Key] = &[
     key("llm_call", Form::Object(LLM_CALL), "Asks a model."),
     key("mcp_tool", Form::Object(MCP_TOOL), "Calls a tool of an MCP server."),
-    key("http_request", Form::Either(&[Form::Template, Form::Object(HTTP_REQUEST)]), "Makes an HTTP request; a text is its URL."),
+    key(
+        "http_request",
+        Form::Either(&[Form::Template, Form::Object(HTTP_REQUEST)]),
+        "Makes an HTTP request; a text is its URL.",
+    ),
     key(
         "shell",
         Form::Either(&[Form::Template, Form::List(&Form::Template), Form::Object(SHELL)]),
         "Runs a command; a text or a list is the command.",
     ),
     key("update_context", Form::Object(UPDATE_CONTEXT), "Sets values in the run's context."),
-    key("assert", Form::Either(&[Form::Expression, Form::Object(ASSERT)]), "Fails unless something holds; a text is what must be true."),
+    key(
+        "assert",
+        Form::Either(&[Form::Expression, Form::Object(ASSERT)]),
+        "Fails unless something holds; a text is what must be true.",
+    ),
     key("artifact_write", Form::Object(ARTIFACT_WRITE), "Keeps a file with the run."),
-    key("artifact_read", Form::Either(&[Form::Template, Form::Object(ARTIFACT_READ)]), "Reads a file kept with the run; a text is its reference."),
-    key("human_gate", Form::Either(&[Form::Template, Form::Object(HUMAN_GATE)]), "Waits for a person's answer; a text is the question."),
-    key("workflow_call", Form::Either(&[Form::Template, Form::Object(WORKFLOW_CALL)]), "Runs another workflow; a text is its name."),
-    key("wait_event", Form::Either(&[Form::Template, Form::Object(WAIT_EVENT)]), "Waits for an event; a text is its name."),
-    key("sleep", Form::Either(&[Form::Template, Form::Object(SLEEP)]), "Waits for a time; a text is the duration."),
+    key(
+        "artifact_read",
+        Form::Either(&[Form::Template, Form::Object(ARTIFACT_READ)]),
+        "Reads a file kept with the run; a text is its reference.",
+    ),
+    key(
+        "human_gate",
+        Form::Either(&[Form::Template, Form::Object(HUMAN_GATE)]),
+        "Waits for a person's answer; a text is the question.",
+    ),
+    key(
+        "workflow_call",
+        Form::Either(&[Form::Template, Form::Object(WORKFLOW_CALL)]),
+        "Runs another workflow; a text is its name.",
+    ),
+    key(
+        "wait_event",
+        Form::Either(&[Form::Template, Form::Object(WAIT_EVENT)]),
+        "Waits for an event; a text is its name.",
+    ),
+    key(
+        "sleep",
+        Form::Either(&[Form::Template, Form::Object(SLEEP)]),
+        "Waits for a time; a text is the duration.",
+    ),
     key("mock", Form::Object(MOCK), "Does what the script says."),
 ];
 
 pub(super) const KIND_NAMES: &[&str] = &[
-    "llm_call", "mcp_tool", "http_request", "shell", "update_context", "assert", "artifact_write", "artifact_read",
-    "human_gate", "workflow_call", "wait_event", "sleep", "mock",
+    "llm_call",
+    "mcp_tool",
+    "http_request",
+    "shell",
+    "update_context",
+    "assert",
+    "artifact_write",
+    "artifact_read",
+    "human_gate",
+    "workflow_call",
+    "wait_event",
+    "sleep",
+    "mock",
 ];
 
 pub(crate) fn is_kind(key: &str) -> bool {
     KIND_NAMES.contains(&key)
 }
 
-pub(super) const ACTION_KEYS: &[Key] =
-    &[key("description", Form::Text, "What it does, for people."), key("id", Form::Text, "The stored id."), key("version", POSITIVE, "The stored version.")];
+pub(super) const ACTION_KEYS: &[Key] = &[
+    key("description", Form::Text, "What it does, for people."),
+    key("id", Form::Text, "The stored id."),
+    key("version", POSITIVE, "The stored version."),
+];
 
 /// An action with a name.
 pub(crate) const ACTION: &Shape = &Shape {

@@ -25,7 +25,8 @@ const CONCURRENCY: &Shape = &Shape {
     keys: &[&[
         key("limit", POSITIVE, "How many.").required(),
         key("key", Form::Expression, "Runs with the same key share the limit; it reads `input`."),
-        key("hold_while_waiting", Form::Bool, "A run that waits for a person keeps its place.").default("false"),
+        key("hold_while_waiting", Form::Bool, "A run that waits for a person keeps its place.")
+            .default("false"),
     ]],
     choices: &[],
 };
@@ -95,7 +96,11 @@ pub(crate) const WORKFLOW_DOCUMENT: &Shape = &Shape {
 pub(crate) const TASK_DOCUMENT: &Shape = &Shape {
     name: "task_document",
     about: "A task that workflows name.",
-    keys: &[HEAD, &[key("kind", Form::Words(&[word("task", "A task.")]), "What the document defines.")], TASK_KEYS],
+    keys: &[
+        HEAD,
+        &[key("kind", Form::Words(&[word("task", "A task.")]), "What the document defines.")],
+        TASK_KEYS,
+    ],
     choices: &[Choice::AtMostOne(&["project_id", "library_id"])],
 };
 
@@ -123,12 +128,17 @@ const PROMPT_KEYS: &[Key] = &[
     key("examples", Form::List(&Form::Json), "Examples, for people and tests."),
 ];
 
-const PROMPT: &Shape = &Shape { name: "prompt", about: "A prompt that actions name.", keys: &[PROMPT_KEYS], choices: &[] };
+const PROMPT: &Shape =
+    &Shape { name: "prompt", about: "A prompt that actions name.", keys: &[PROMPT_KEYS], choices: &[] };
 
 pub(crate) const PROMPT_DOCUMENT: &Shape = &Shape {
     name: "prompt_document",
     about: "A prompt that actions name.",
-    keys: &[HEAD, &[key("kind", Form::Words(&[word("prompt", "A prompt.")]), "What the document defines.")], PROMPT_KEYS],
+    keys: &[
+        HEAD,
+        &[key("kind", Form::Words(&[word("prompt", "A prompt.")]), "What the document defines.")],
+        PROMPT_KEYS,
+    ],
     choices: &[],
 };
 
@@ -146,7 +156,8 @@ const PRICES: &Shape = &Shape {
 const MODEL_KEYS: &[Key] = &[
     key("id", Form::Text, "The stored id."),
     key("version", POSITIVE, "The stored version."),
-    key("provider", Form::Text, "Who serves it: `openai`, `anthropic`, `ollama`, ...").default("by the model's name"),
+    key("provider", Form::Text, "Who serves it: `openai`, `anthropic`, `ollama`, ...")
+        .default("by the model's name"),
     key("model", Form::Text, "The provider's name for it.").required(),
     key("parameters", Form::Map(&Form::Json), "Parameters of every call."),
     key("fallbacks", Form::OneOrList(&Form::NameAt), "Profiles to switch to, in order."),
@@ -155,11 +166,16 @@ const MODEL_KEYS: &[Key] = &[
     key("max_output_tokens", POSITIVE, "The most tokens it can answer with."),
 ];
 
-const MODEL: &Shape = &Shape { name: "model", about: "A model profile that actions name.", keys: &[MODEL_KEYS], choices: &[] };
+const MODEL: &Shape =
+    &Shape { name: "model", about: "A model profile that actions name.", keys: &[MODEL_KEYS], choices: &[] };
 
 pub(crate) const MODEL_DOCUMENT: &Shape = &Shape {
     name: "model_document",
     about: "A model profile that actions name.",
-    keys: &[HEAD, &[key("kind", Form::Words(&[word("model", "A model profile.")]), "What the document defines.")], MODEL_KEYS],
+    keys: &[
+        HEAD,
+        &[key("kind", Form::Words(&[word("model", "A model profile.")]), "What the document defines.")],
+        MODEL_KEYS,
+    ],
     choices: &[],
 };

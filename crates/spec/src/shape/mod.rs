@@ -9,7 +9,9 @@ mod node;
 mod policy;
 
 pub(crate) use action::is_kind;
-pub(crate) use document::{ACTION_DOCUMENT, MODEL_DOCUMENT, PROMPT_DOCUMENT, TASK_DOCUMENT, WORKFLOW_DOCUMENT};
+pub(crate) use document::{
+    ACTION_DOCUMENT, MODEL_DOCUMENT, PROMPT_DOCUMENT, TASK_DOCUMENT, WORKFLOW_DOCUMENT,
+};
 
 /// One object of the format.
 pub(crate) struct Shape {
@@ -185,8 +187,8 @@ impl Shape {
         let name = self.name.trim_start_matches("listed_").trim_end_matches("_document");
         match name {
             "action" | "estimate" | "outcome" => format!("an {name}"),
-            "workflow" | "node" | "transition" | "task" | "step" | "prompt" | "model" | "rule" | "budget" | "condition"
-            | "response" | "strategy" => format!("a {name}"),
+            "workflow" | "node" | "transition" | "task" | "step" | "prompt" | "model" | "rule" | "budget"
+            | "condition" | "response" | "strategy" => format!("a {name}"),
             "mock_error" => "`error`".to_owned(),
             "mock_usage" => "`usage`".to_owned(),
             name => format!("`{name}`"),
@@ -222,7 +224,9 @@ impl Shape {
 pub(crate) fn all_shapes() -> Vec<&'static Shape> {
     fn visit(form: &'static Form, found: &mut Vec<&'static Shape>) {
         match form {
-            Form::List(inner) | Form::OneOrList(inner) | Form::Map(inner) | Form::NameMap(inner) => visit(inner, found),
+            Form::List(inner) | Form::OneOrList(inner) | Form::Map(inner) | Form::NameMap(inner) => {
+                visit(inner, found)
+            }
             Form::Either(forms) => forms.iter().for_each(|form| visit(form, found)),
             Form::Object(shape) => add(shape, found),
             _ => {}

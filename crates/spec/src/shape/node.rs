@@ -49,7 +49,10 @@ pub(super) const STEP: &Shape = &Shape {
                 "on_failure",
                 Form::Words(&[
                     word("abort", "The task fails."),
-                    word("retry", "The task is tried again from its first step, as far as its `retry` allows."),
+                    word(
+                        "retry",
+                        "The task is tried again from its first step, as far as its `retry` allows.",
+                    ),
                     word("continue", "The next step runs; the error is in `state._errors.<ref>`."),
                 ]),
                 "What a failure of the action means.",
@@ -65,14 +68,40 @@ pub(super) const STEP: &Shape = &Shape {
 
 const STEP_WORK: Choice = Choice::ExactlyOne("kind of work", STEP_WORK_KEYS);
 const STEP_WORK_KEYS: &[&str] = &[
-    "action", "llm_call", "mcp_tool", "http_request", "shell", "update_context", "assert", "artifact_write",
-    "artifact_read", "human_gate", "workflow_call", "wait_event", "sleep", "mock",
+    "action",
+    "llm_call",
+    "mcp_tool",
+    "http_request",
+    "shell",
+    "update_context",
+    "assert",
+    "artifact_write",
+    "artifact_read",
+    "human_gate",
+    "workflow_call",
+    "wait_event",
+    "sleep",
+    "mock",
 ];
 const NODE_WORK_KEYS: &[&str] = &[
-    "task", "steps", "llm_call", "mcp_tool", "http_request", "shell", "update_context", "assert", "artifact_write",
-    "artifact_read", "human_gate", "workflow_call", "wait_event", "sleep", "mock",
+    "task",
+    "steps",
+    "llm_call",
+    "mcp_tool",
+    "http_request",
+    "shell",
+    "update_context",
+    "assert",
+    "artifact_write",
+    "artifact_read",
+    "human_gate",
+    "workflow_call",
+    "wait_event",
+    "sleep",
+    "mock",
 ];
-const _: () = assert!(STEP_WORK_KEYS.len() == KIND_NAMES.len() + 1 && NODE_WORK_KEYS.len() == KIND_NAMES.len() + 2);
+const _: () =
+    assert!(STEP_WORK_KEYS.len() == KIND_NAMES.len() + 1 && NODE_WORK_KEYS.len() == KIND_NAMES.len() + 2);
 
 const STEPS: Form = Form::List(&Form::Object(STEP));
 
@@ -110,7 +139,10 @@ const NODE_KEYS: &[Key] = &[
     key("timeout", Form::DurationOr(ADAPTIVE), "How long the task may take."),
     key(
         "on_timeout",
-        Form::Words(&[word("fail", "The node fails as `timeout`."), word("retry", "It is tried again, up to 3 times.")]),
+        Form::Words(&[
+            word("fail", "The node fails as `timeout`."),
+            word("retry", "It is tried again, up to 3 times."),
+        ]),
         "What happens then.",
     )
     .default("fail"),
@@ -126,10 +158,22 @@ const NODE_KEYS: &[Key] = &[
     .default("first_match"),
     key("on_error", ON_ERROR, "What to do about failures, in order."),
     key("budget", Form::Object(BUDGET), "What the node may spend."),
-    key("may_mutate", Form::Either(&[Form::Bool, Form::Object(MAY_MUTATE)]), "Its result may add nodes to the run."),
+    key(
+        "may_mutate",
+        Form::Either(&[Form::Bool, Form::Object(MAY_MUTATE)]),
+        "Its result may add nodes to the run.",
+    ),
     key("estimate", Form::Object(ESTIMATE), "What it is expected to take."),
-    key("next", Form::OneOrList(&Form::Either(&[Form::Text, Form::Object(NEXT)])), "The ways out of the node; a text is a node's ref."),
-    key("needs", Form::OneOrList(&Form::Text), "The nodes that must have ended before. Makes the workflow a dag."),
+    key(
+        "next",
+        Form::OneOrList(&Form::Either(&[Form::Text, Form::Object(NEXT)])),
+        "The ways out of the node; a text is a node's ref.",
+    ),
+    key(
+        "needs",
+        Form::OneOrList(&Form::Text),
+        "The nodes that must have ended before. Makes the workflow a dag.",
+    ),
     key("join", STRATEGY, "How many of its needs must complete (dag).").default("all"),
     key("when", Form::Expression, "The node is skipped unless this is true (dag)."),
     key("foreach", Form::Object(FOREACH), "The node runs once per item (dag)."),

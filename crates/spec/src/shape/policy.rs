@@ -80,8 +80,10 @@ pub(super) const FOREACH: &Shape = &Shape {
         key("items", Form::Expression, "An expression giving the list.").required(),
         key("as", Form::Ref, "The name by which expressions read the item, beside `_branch.item`."),
         key("max_parallel", POSITIVE, "How many branches may be under way at once."),
-        key("on_branch_failure", Form::Words(BRANCH_FAILURES), "What a failed branch means (in a dag).").default("fail"),
-        key("keep_failed", Form::Bool, "Leave `{error: ...}` in a failed branch's slot (in a dag).").default("false"),
+        key("on_branch_failure", Form::Words(BRANCH_FAILURES), "What a failed branch means (in a dag).")
+            .default("fail"),
+        key("keep_failed", Form::Bool, "Leave `{error: ...}` in a failed branch's slot (in a dag).")
+            .default("false"),
     ]],
     choices: &[],
 };
@@ -163,7 +165,12 @@ pub(super) const TRANSITION_CHOICES: &[Choice] =
     &[Choice::AtMostOne(&["when", "condition"]), Choice::AtMostOne(&["spawn_count", "foreach"])];
 
 /// A transition under its node.
-pub(super) const NEXT: &Shape = &Shape { name: "transition", about: "A way out of the node.", keys: &[TRANSITION], choices: TRANSITION_CHOICES };
+pub(super) const NEXT: &Shape = &Shape {
+    name: "transition",
+    about: "A way out of the node.",
+    keys: &[TRANSITION],
+    choices: TRANSITION_CHOICES,
+};
 
 const CHANGE: &Shape = &Shape {
     name: "change",
@@ -229,7 +236,11 @@ const RESPONSE: &Shape = &Shape {
         key("change", Form::Object(CHANGE), "Overrides for the next attempt."),
         key("skip", Form::Object(SKIP), "Counts as skipped, with this output."),
         key("loop_with_feedback", Form::Object(FEEDBACK), "Again, with the judgement in `input.feedback`."),
-        key("add_validator", Form::Either(&[Form::NameAt, Form::Object(VALIDATOR)]), "A validator behind this node."),
+        key(
+            "add_validator",
+            Form::Either(&[Form::NameAt, Form::Object(VALIDATOR)]),
+            "A validator behind this node.",
+        ),
         key("stricter_prompt", Form::Object(STRICTER), "Again, with a stricter prompt."),
     ]],
     choices: &[Choice::ExactlyOne(
@@ -244,7 +255,8 @@ const RULE: &Shape = &Shape {
     keys: &[
         &[
             key("when", Form::Expression, "Applies if this is true; it reads `error`.").default("always"),
-            key("do", Form::Either(&[Form::Words(RESPONSES), Form::Object(RESPONSE)]), "The response.").required(),
+            key("do", Form::Either(&[Form::Words(RESPONSES), Form::Object(RESPONSE)]), "The response.")
+                .required(),
             key("max", Form::Count(1, u32::MAX as i64), "Extra tries per token by this rule.").default("1"),
             key("to", Form::Text, "Of `loop_with_feedback` and `goto`: the node to go to."),
             key("output", Form::Json, "Of `skip`: the node's result."),

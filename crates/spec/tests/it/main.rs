@@ -1,15 +1,32 @@
-//! tmp
-#[test]
-fn show() {
-    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/cases");
-    let mut names: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
-    names.sort();
-    for path in names {
-        let text = std::fs::read_to_string(&path).unwrap();
-        println!("##### {}", path.file_name().unwrap().to_str().unwrap());
-        match wonder_spec::read(&text, path.file_name().unwrap().to_str().unwrap()) {
-            Ok(reading) => println!("{}\n{}", reading.warnings.render(false), wonder_spec::mermaid(&reading.graphs[0])),
-            Err(problems) => println!("{}", problems.render(false)),
-        }
+//! What people see: every diagnostic as a screen, every short form as what it stands for.
+
+mod diagnostics;
+mod forms;
+mod hostile;
+mod large;
+mod pages;
+mod schema;
+
+use std::path::PathBuf;
+
+/// The files of a folder of this test, by name, in order.
+fn files(folder: &str) -> Vec<(String, String)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(folder);
+    let mut files: Vec<(String, String)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// The problems of a text, as people see them.
+fn problems(text: &str) -> String {
+    match wonder_spec::read(text, "test.yaml") {
+        Ok(reading) => reading.warnings.render(false),
+        Err(problems) => problems.render(false),
     }
 }

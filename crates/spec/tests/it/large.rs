@@ -1,0 +1,48 @@
+//! Size: a hundred thousand nodes are read, a single huge problem is not.
+
+use std::fmt::Write;
+
+use wonder_spec::read;
+
+/// About 10 MB: a chain of nodes with prompts, mappings and conditions.
+pub(crate) fn chain(nodes: usize) -> String {
+    let mut text = String::from("wonder: 1\nname: large\nnodes:\n");
+    for at in 0..nodes {
+        let _ = writeln!(
+            text,
+            "  node_{at}:\n    shell: {{command: \"echo {{{{ state.count }}}}\", timeout: 30s}}"
+        );
+        if at + 1 < nodes {
+            let _ = writeln!(
+                text,
+                "    next: [{{to: node_{}, when: \"state.count >= 0\"}}, {{to: node_0}}]",
+                at + 1
+            );
+        }
+    }
+    text
+}
+
+#[test]
+fn a_hundred_thousand_nodes_are_read() {
+    let text = chain(100_000);
+    let started = std::time::Instant::now();
+    let reading = read(&text, "large.yaml").unwrap_or_else(|problems| panic!("{}", problems.render(false)));
+    println!("{} bytes in {:?}", text.len(), started.elapsed());
+    assert_eq!(reading.graphs[0].nodes.len(), 100_000);
+}
+
+#[test]
+fn a_file_beyond_the_bound_is_refused_before_it_is_parsed() {
+    let text = " ".repeat(wonder_spec::FILE_BYTES_MAX + 1);
+    assert!(read(&text, "large.yaml").unwrap_err().render(false).contains("E0001"));
+}
+
+#[test]
+fn an_error_on_every_line_is_still_quick() {
+    let mut text = String::from("wonder: 1\nname: large\nnodes:\n");
+    for at in 0..20_000 {
+        let _ = writeln!(text, "  n{at}: {{mok: {{}}, next: nowhere}}");
+    }
+    assert!(read(&text, "large.yaml").unwrap_err().len() >= 20_000);
+}
