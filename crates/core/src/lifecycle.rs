@@ -119,7 +119,6 @@ pub const ROWS: &[(TokenStatus, TokenStatus)] = &[
     // Arrived at a fan-in.
     (Pending, WaitingForSiblings),
     (Dispatched, WaitingForSiblings),
-    (Escalated, WaitingForSiblings),
     (WaitingForSubworkflow, WaitingForSiblings),
     (WaitingForHuman, WaitingForSiblings),
     (WaitingForEvent, WaitingForSiblings),

@@ -57,7 +57,8 @@ fn one_seed(seed: u64) -> bool {
 fn many_seeds(from: u64, count: u64) -> bool {
     let mut walked = Walked::default();
     let mut statuses: BTreeMap<String, u64> = BTreeMap::new();
-    let (mut events, mut failed) = (0, Vec::new());
+    let mut sorts: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    let mut events = 0;
     for seed in from..from + count {
         let verdict = seeds::run(seed);
         walked.add(&verdict.walked);
@@ -65,7 +66,7 @@ fn many_seeds(from: u64, count: u64) -> bool {
         *statuses.entry(verdict.status).or_default() += 1;
         if let Some(what) = verdict.wrong.first() {
             println!("seed {seed}: {what}");
-            failed.push(seed);
+            sorts.entry(sort_of(what)).or_default().push(seed);
         }
     }
     println!("{}", walked.report());
@@ -73,8 +74,16 @@ fn many_seeds(from: u64, count: u64) -> bool {
     println!("{count} seeds from {from}: {}; {events} events", statuses.join(", "));
     let missing = walked.missing();
     missing.iter().for_each(|(from, to)| println!("never walked: {from} → {to}"));
-    println!("{} seeds failed: {failed:?}", failed.len());
-    failed.is_empty() && missing.is_empty()
+    sorts.iter().for_each(|(sort, seeds)| println!("{:>5}  {sort}  {:?}", seeds.len(), &seeds[..seeds.len().min(8)]));
+    println!("{} seeds failed", sorts.values().map(Vec::len).sum::<usize>());
+    sorts.is_empty() && missing.is_empty()
+}
+
+/// The first line of what is wrong without its numbers: mistakes of one sort look alike.
+fn sort_of(what: &str) -> String {
+    let line = what.lines().next().unwrap_or_default();
+    let line: String = line.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect();
+    line.replace("##", "#").replace("##", "#").chars().take(110).collect()
 }
 
 fn scenarios(files: &[&str]) -> bool {

@@ -272,7 +272,9 @@ impl World {
     /// One input to one run: events into the log, commands performed. False if it was refused.
     fn deliver(&mut self, id: &Name, input: Input, quiet: bool) -> bool {
         let Some(hosted) = self.runs.get_mut(id) else {
-            self.note(id, format!("refused {}: there is no such run", told(&input)));
+            if !quiet {
+                self.note(id, format!("refused {}: there is no such run", told(&input)));
+            }
             return false;
         };
         self.inputs += 1;

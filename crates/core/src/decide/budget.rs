@@ -175,6 +175,9 @@ impl Decision<'_> {
 
     /// After every input: budgets that have come to their warning mark.
     pub(super) fn warn_of_budgets(&mut self) {
+        if !self.is_open() {
+            return;
+        }
         if let Some(budget) = self.run_budget()
             && !self.state().budget_warned
             && warns(&budget, &self.state().spend)

@@ -42,7 +42,11 @@ impl Decision<'_> {
     pub(super) fn close_gate(&mut self, gate: GateId, by: &str) {
         if self.state().gates.contains_key(&gate) {
             self.record(EventKind::GateClosed { gate, by: by.into() });
-            self.request(Command::CloseGate { gate });
+            // A gate that opens and closes within one step is never shown.
+            match self.commands.iter().position(|c| *c == Command::OpenGate { gate }) {
+                Some(opening) => drop(self.commands.remove(opening)),
+                None => self.request(Command::CloseGate { gate }),
+            }
         }
     }
 
@@ -57,7 +61,7 @@ impl Decision<'_> {
         }
         let gates: Vec<GateId> = self.state().gates.keys().copied().collect();
         for gate in gates {
-            self.request(Command::CloseGate { gate });
+            self.close_gate(gate, "the end of the run");
         }
     }
 

@@ -46,7 +46,16 @@ impl Decision<'_> {
         let routed = graph.routes_as(at);
         match self.work_out(id, routed, result, &how) {
             Ok(outcome) => self.record_done(id, routed, outcome, report, how),
-            Err(failure) => self.fail(id, Failed { report, ..Failed::of(failure) }),
+            Err(failure) => self.not_done(id, failure, report, &how),
+        }
+    }
+
+    /// The result cannot be written or routed. What a response made of a failure gets no second response.
+    fn not_done(&mut self, id: TokenId, failure: Failure, report: Option<Report>, how: &How) {
+        let failed = Failed { report, ..Failed::of(failure) };
+        match how {
+            How::Completed => self.fail(id, failed),
+            How::Skipped(_) => self.fall(id, failed),
         }
     }
 
@@ -106,7 +115,7 @@ impl Decision<'_> {
             let view = self.view(id).with_result(&result);
             match self.plan(&lineage, graph.node(at), view, On::Success) {
                 Ok(planned) => plan = planned.unwrap_or(Plan::Ends),
-                Err(failure) => return self.fail(id, Failed { report, ..Failed::of(failure) }),
+                Err(failure) => return self.not_done(id, failure, report, &how),
             }
         }
         let then = plan.then();

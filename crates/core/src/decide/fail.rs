@@ -7,6 +7,7 @@ use crate::event::{
     BranchRef, CancelReason, EventKind, GroupId, Report, RuleRef, TimeoutPolicy, TimeoutType, TokenId,
 };
 use crate::graph::{Perform, Response, Rule, Task};
+use crate::lifecycle::TokenStatus;
 use crate::task::expression_error;
 
 use super::Decision;
@@ -114,8 +115,15 @@ impl Decision<'_> {
     }
 
     /// No response takes care of it: failure transitions, then the branch, then the run.
-    pub(super) fn fall(&mut self, id: TokenId, failed: Failed) {
+    pub(super) fn fall(&mut self, id: TokenId, mut failed: Failed) {
         let graph = self.graph();
+        let token = self.token(id);
+        failed.failure = failed.failure.at(&graph.node(self.node_of(id)).reference, token.attempt);
+        if token.status() == TokenStatus::Escalated {
+            // A human's word did not help: the attempt that was under review has failed after all.
+            let (generation, overrides) = (token.generation, token.overrides.clone());
+            self.record(EventKind::TokenReleased { token: id, generation, overrides, resumed: true });
+        }
         let at = graph.routes_as(self.node_of(id));
         let error = failed.failure.to_value();
         let lineage = Lineage { last_error: Some(failed.failure.clone()), ..self.lineage(id) };

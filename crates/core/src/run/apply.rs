@@ -103,7 +103,7 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         }
         EventKind::RunMutated { what, .. } => run.mutated(what),
         EventKind::BudgetWarning { node, .. } => run.budget_warned(node.as_ref()),
-        EventKind::BudgetExceeded { .. } => {}
+        EventKind::BudgetExceeded { token, .. } => run.budget_exceeded(*token),
         EventKind::BudgetRaised { usd_micros } => run.budget_raised(*usd_micros),
         EventKind::WorkflowExtended { by_ms } => run.extended(*by_ms),
         EventKind::RunPaused { reason, .. } => run.paused(*reason),

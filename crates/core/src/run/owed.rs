@@ -20,7 +20,12 @@ impl Run {
             });
             match (&out.child, wanted && !cancelling) {
                 (None, true) => owed.extend(self.order(*id).map(Command::RunTask)),
-                (Some(_), true) => owed.extend(self.child_order(*id, *attempt).map(Command::StartChild)),
+                (Some(child), true) => {
+                    owed.extend(self.child_order(*id, *attempt).map(Command::StartChild));
+                    if self.status() == RunStatus::Paused {
+                        owed.push(Command::PauseChild { token: *id, child: child.clone() });
+                    }
+                }
                 (None, false) => owed.push(Command::CancelTask { token: *id, attempt: *attempt }),
                 (Some(child), false) => owed.push(Command::CancelChild { token: *id, child: child.clone() }),
             }

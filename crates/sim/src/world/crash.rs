@@ -23,17 +23,18 @@ impl World {
         }
         let queue = std::mem::take(&mut self.queue);
         for (due, happening) in queue {
-            match happening {
-                Happening::Say { quiet: false, .. } => drop(self.queue.insert(due, happening)),
-                // A run that has ended is owed nothing; late word of it still comes.
-                Happening::Report { ref task, .. } if self.has_ended(&task.0) => {
-                    drop(self.queue.insert(due, happening))
-                }
-                Happening::ChildReport { ref parent, .. } if self.has_ended(parent) => {
-                    drop(self.queue.insert(due, happening));
-                }
-                Happening::Report { .. } => {}
-                other => drop(self.lost.insert(format!("{other:?}"), due)),
+            // A run that has ended is owed nothing; what it set going goes on without it.
+            let survives = match &happening {
+                Happening::Say { quiet: false, .. } => true,
+                Happening::Say { run, .. } => parent_of(run).is_some_and(|parent| self.has_ended(parent)),
+                Happening::Report { task, .. } => self.has_ended(&task.0),
+                Happening::ChildReport { parent, .. } => self.has_ended(parent),
+                Happening::StartChild { child, .. } => parent_of(child).is_some_and(|parent| self.has_ended(parent)),
+            };
+            if survives {
+                self.queue.insert(due, happening);
+            } else if !matches!(happening, Happening::Report { .. }) {
+                self.lost.insert(format!("{happening:?}"), due);
             }
         }
         let ids: Vec<Name> = self.runs.keys().cloned().collect();
@@ -45,9 +46,14 @@ impl World {
         self.lost.clear();
     }
 
-    fn has_ended(&self, id: &Name) -> bool {
+    fn has_ended(&self, id: &str) -> bool {
         self.runs.get(id).is_some_and(|hosted| hosted.run.status().is_end())
     }
+}
+
+/// A child's id is its parent's, the token and the attempt.
+fn parent_of(child: &str) -> Option<&str> {
+    child.rsplitn(3, '.').nth(2)
 }
 
 /// How a replayed run differs from the one that lived; nothing if it does not.

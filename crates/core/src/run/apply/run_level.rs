@@ -8,7 +8,7 @@ use crate::event::TokenId;
 use crate::input::StartRun;
 use crate::lifecycle::{RunStatus, TokenStatus};
 use crate::run::Run;
-use crate::state::{Closing, GateClosing, Place, Timer, UnitState};
+use crate::state::{Closing, Place, Timer, UnitState};
 use crate::value::Value;
 
 impl Run {
@@ -59,6 +59,13 @@ impl Run {
         match node {
             None => self.state.budget_warned = true,
             Some(node) => self.state.node_spend.entry(node.clone()).or_default().warned = true,
+        }
+    }
+
+    /// Without a token it is the time that is spent; that comes once until somebody raises it.
+    pub(super) fn budget_exceeded(&mut self, token: Option<TokenId>) {
+        if token.is_none() {
+            self.state.timers.retain(|(_, timer)| *timer != Timer::Wall);
         }
     }
 
@@ -120,9 +127,7 @@ impl Run {
 
     fn close_everything(&mut self) {
         let at = self.state.now;
-        for (id, _) in std::mem::take(&mut self.state.gates) {
-            self.state.gates_closed.insert(id, GateClosing { by: "the end of the run".into(), at });
-        }
+        assert!(self.state.gates.is_empty(), "gates are closed before the run ends");
         self.state.timers.clear();
         self.state.pauses.clear();
         // The clock's own timers went with the rest.
