@@ -23,7 +23,6 @@ mod wake;
 use std::sync::Arc;
 
 use crate::command::Command;
-use crate::error::{ErrorKind, Failure};
 use crate::event::{Event, EventKind, GateId, GroupId, TokenId};
 use crate::graph::{Graph, NodeIx};
 use crate::input::{Input, Rejection};
@@ -95,9 +94,15 @@ impl Decision<'_> {
     }
 
     /// After every input: judges fan-ins that may be ready and moves pending tokens on, until nothing is
-    /// left that needs no host.
+    /// left that needs no host. One input makes a bounded number of moves; then the run yields, and goes on
+    /// when the host, having made all this durable, wakes it at once.
     fn settle(&mut self) {
         while self.is_open() {
+            if self.moves_left == 0 {
+                self.record(EventKind::RunYielded);
+                break;
+            }
+            self.moves_left -= 1;
             if let Some(group) = self.run.take_touched() {
                 self.judge(group);
             } else if !self.pump() {
@@ -114,16 +119,6 @@ impl Decision<'_> {
         if self.state().status != crate::lifecycle::RunStatus::Running {
             return false;
         }
-        if self.moves_left == 0 {
-            let limits = &self.state().start.as_ref().expect("a run that runs has started").limits;
-            let message = format!(
-                "beyond the limit moves_per_input_max ({}): a loop without a task in it?",
-                limits.moves_per_input_max
-            );
-            self.fail_run(Failure::new(ErrorKind::LimitExceeded, message));
-            return false;
-        }
-        self.moves_left -= 1;
         if let Some(token) = self.state().entering.first().copied() {
             self.enter(token);
             return true;

@@ -45,6 +45,9 @@ pub enum EventKind {
         start: Box<StartRun>,
     },
     RunReleased,
+    /// One input led to more moves than a step may have: the run wants to be woken at once.
+    RunYielded,
+    RunContinued,
     TokenCreated {
         token: TokenId,
         node: Name,
@@ -375,6 +378,8 @@ impl EventKind {
             EventKind::RunQueued { .. } => "run_queued",
             EventKind::RunStarted { .. } => "run_started",
             EventKind::RunReleased => "run_released",
+            EventKind::RunYielded => "run_yielded",
+            EventKind::RunContinued => "run_continued",
             EventKind::TokenCreated { .. } => "token_created",
             EventKind::TaskDispatched { .. } => "task_dispatched",
             EventKind::TaskRetrying { .. } => "task_retrying",

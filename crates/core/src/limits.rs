@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Tokens a run may mint, from its start to its end.
+    /// Tokens and groups a run may make, from its start to its end.
     pub tokens_max: u64,
     /// Branches of one group.
     pub branches_max: u32,
@@ -21,21 +21,21 @@ pub struct Limits {
     pub child_depth_max: u32,
     /// Events kept for a `wait_event` that has not come yet.
     pub events_kept_max: u32,
-    /// Moves the coordinator makes on its own (no task, no wait between) for one input.
+    /// Moves the coordinator makes for one input before it yields, so that a step stays small.
     pub moves_per_input_max: u32,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            tokens_max: 2_000_000,
+            tokens_max: 1_000_000,
             branches_max: 200_000,
             nesting_max: 16,
             context_bytes_max: 64 << 20,
             result_bytes_max: 16 << 20,
             child_depth_max: 16,
             events_kept_max: 1_000,
-            moves_per_input_max: 500_000,
+            moves_per_input_max: 20_000,
         }
     }
 }

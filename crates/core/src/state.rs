@@ -194,6 +194,8 @@ pub struct Group {
     pub failure: Option<Failure>,
     pub first_arrival: Option<Time>,
     pub warned: bool,
+    /// Something in it has ended that a `retry` may reopen.
+    pub kept: bool,
     pub closed: bool,
 }
 
@@ -261,6 +263,8 @@ pub enum Timer {
     WorkflowWarning,
     Wall,
     CancelGrace,
+    /// The run yielded in the middle of its moves.
+    Continue,
     /// A backoff, a sleep, an event's or a child's timeout: its place says which.
     Token(TokenId),
     FanIn(GroupId),

@@ -100,7 +100,8 @@ impl Outcomes for Chaos {
 
     fn words(&self, run: &str, gate: GateId, record: &GateRecord) -> Vec<Word> {
         let mut rng = Rng::of(self.seed, &[salt(run), gate.0, 3]);
-        if rng.percent(6) {
+        // What reminds for ever is answered some time.
+        if rng.percent(6) && record.remind_every_ms.is_none() {
             return Vec::new();
         }
         let mut after_ms = rng.below(8) * 1_000;

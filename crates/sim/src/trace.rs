@@ -20,7 +20,7 @@ use crate::names::Names;
 /// Characters of a value or message that are shown.
 const SHOWN_MAX: usize = 60;
 /// The width of the column of times.
-const TIME_WIDTH: usize = 9;
+const TIME_WIDTH: usize = 8;
 
 /// Milliseconds as people write them: `0ms`, `1.5s`, `2m30s`, `1h`.
 pub fn human(ms: u64) -> String {
@@ -48,7 +48,7 @@ pub fn human(ms: u64) -> String {
 pub fn line(start: Time, at: Time, run: Option<&str>, text: &str) -> String {
     let time = human(at.since(start));
     let run = run.map(|run| format!("({run}) ")).unwrap_or_default();
-    format!("{time:TIME_WIDTH$}{run}{text}").trim_end().to_owned()
+    format!("{time:TIME_WIDTH$} {run}{text}").trim_end().to_owned()
 }
 
 /// A value on one line, cut where it is long.

@@ -12,6 +12,7 @@ mod crash;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use wonder_core::state::Timer;
 use wonder_core::Run;
 use wonder_core::cost::Spend;
 use wonder_core::def::Name;
@@ -27,7 +28,7 @@ use crate::executor::{Performance, Tries};
 use crate::monitor::{Monitor, Walked};
 use crate::names::Names;
 use crate::outcomes::Outcomes;
-use crate::rng::Rng;
+use crate::rng::{Rng, salt};
 use crate::said::{Said, Saying};
 use crate::trace;
 
@@ -80,11 +81,10 @@ pub struct World {
     tries: Tries,
     conditions: Vec<conditions::Condition>,
     journal: Vec<Line>,
-    lots: Option<Rng>,
     inputs: usize,
     violations: Vec<String>,
-    /// While it comes back from a crash: where in the queue stood what was lost.
-    lost: BTreeMap<String, (Time, u64)>,
+    /// While it comes back from a crash: what was lost, and where in the queue it stood.
+    lost: Vec<((Time, u64), Happening)>,
 }
 
 /// A run as its host keeps it.
@@ -155,7 +155,6 @@ struct Line {
 impl World {
     pub fn new(setting: Setting) -> World {
         let conditions = conditions::of(&setting.said);
-        let lots = setting.shuffle.map(Rng::new);
         let graph = setting.library.get(&setting.workflow).cloned();
         let (root, start) = (setting.start.id.clone(), setting.start.clone());
         let missing = format!("there is no workflow {}", setting.workflow);
@@ -169,10 +168,9 @@ impl World {
             tries: Tries::default(),
             conditions,
             journal: Vec::new(),
-            lots,
             inputs: 0,
             violations: Vec::new(),
-            lost: BTreeMap::new(),
+            lost: Vec::new(),
         };
         match graph {
             Some(graph) => {
@@ -211,9 +209,12 @@ impl World {
             }
             Next::Deadline(at, run) => {
                 self.now = self.now.max(at);
-                let before = self.runs[&run].run.next_deadline();
+                let first = |world: &World| world.runs[&run].run.state().timers.first().copied();
+                let before = first(self);
                 let accepted = self.deliver(&run, Input::Wake, false);
-                if self.runs[&run].run.next_deadline() == before {
+                // A run that yields wants to be woken at once, as often as it takes.
+                let yields = before.is_some_and(|(_, timer)| timer == Timer::Continue);
+                if first(self) == before && !yields {
                     let refused = if accepted { "" } else { " (it was refused)" };
                     self.violations
                         .push(format!("{run} wants to be woken again for the same deadline{refused}"));
@@ -223,11 +224,11 @@ impl World {
         true
     }
 
-    fn next(&mut self) -> Option<Next> {
+    fn next(&self) -> Option<Next> {
         let queued = self.queue.keys().next().copied();
         let deadlines = self.runs.iter().filter_map(|(id, hosted)| Some((hosted.run.next_deadline()?, id)));
         let deadline = deadlines.min().map(|(at, id)| (at, id.clone()));
-        let Some(lots) = &mut self.lots else {
+        let Some(lots) = self.setting.shuffle else {
             // What was reported in time has come in time: the queue goes before a deadline of the same moment.
             return match (queued, deadline) {
                 (Some(key), Some((at, run))) if at.max(self.now) < key.0 => Some(Next::Deadline(at, run)),
@@ -243,9 +244,23 @@ impl World {
             let at = hosted.run.next_deadline().filter(|at| *at <= moment)?;
             Some(Next::Deadline(at, id.clone()))
         });
-        let mut choices: Vec<Next> = due.chain(late).collect();
-        let drawn = lots.below(choices.len() as u64) as usize;
-        Some(choices.swap_remove(drawn))
+        due.chain(late).min_by_key(|next| self.lot(lots, next))
+    }
+
+    /// Drawn for what it is, not in turn: what a crash repeats does not change the order of the rest.
+    fn lot(&self, lots: u64, next: &Next) -> (u64, u64) {
+        match next {
+            Next::Deadline(at, run) => (Rng::of(lots, &[at.0 as u64, salt(run)]).draw(), 0),
+            Next::Queued(key) => {
+                let (name, token) = match &self.queue[key] {
+                    Happening::Report { task: (run, token, attempt), .. } => (run, token.0 * 100 + u64::from(*attempt)),
+                    Happening::ChildReport { parent, token, .. } => (parent, token.0),
+                    Happening::StartChild { child, .. } => (child, 1),
+                    Happening::Say { run, gate, .. } => (run, gate.map_or(2, |gate| gate.0)),
+                };
+                (Rng::of(lots, &[key.0.0 as u64, salt(name), token]).draw(), key.1)
+            }
+        }
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -323,7 +338,8 @@ impl World {
     /// Said twice: refused, and nothing has changed.
     fn expect_refusal(&mut self, id: &Name, input: Input) {
         let hosted = self.runs.get_mut(id).expect("it has just answered");
-        for again in repeats(&input) {
+        let reported = |token, attempt| self.tasks.get(&(id.clone(), token, attempt)).is_some_and(|out| out.reported);
+        for again in repeats(&input, reported) {
             let before = hosted.run.state().clone();
             match hosted.run.handle(again.clone(), self.now) {
                 Ok(_) => self.violations.push(format!("{id}: {} was taken a second time", told(&again))),
@@ -431,14 +447,11 @@ fn is_report(input: &Input) -> bool {
     matches!(input, Input::TaskFinished { .. } | Input::ChildFinished { .. } | Input::GateAnswered { .. })
 }
 
-/// The same input again, and the same report for an attempt before it.
-fn repeats(input: &Input) -> Vec<Input> {
+/// The same input again, and the same report for the attempt before it, if that has reported.
+fn repeats(input: &Input, reported: impl Fn(TokenId, u32) -> bool) -> Vec<Input> {
     let stale = match input.clone() {
-        Input::TaskFinished { token, attempt, report } if attempt > 0 => {
+        Input::TaskFinished { token, attempt, report } if attempt > 0 && reported(token, attempt - 1) => {
             Some(Input::TaskFinished { token, attempt: attempt - 1, report })
-        }
-        Input::ChildFinished { token, attempt, outcome, spend } if attempt > 0 => {
-            Some(Input::ChildFinished { token, attempt: attempt - 1, outcome, spend })
         }
         _ => None,
     };

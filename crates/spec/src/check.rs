@@ -184,6 +184,7 @@ impl Checker<'_> {
             (Form::Name, Data::Text(text)) => self.name(text, node.span, false),
             (Form::NameAt, Data::Text(text)) => self.name(text, node.span, true),
             (Form::Ref, Data::Text(text)) => self.reference(text, node.span),
+            (Form::Format, _) => {}
             (Form::Bool, Data::Bool(_)) => {}
             (Form::Count(min, max), Data::Int(_)) => self.count(node, *min, *max, outer),
             (Form::Number, Data::Int(_) | Data::Float(_)) => {}
@@ -411,7 +412,7 @@ pub(crate) fn accepts(form: &Form, node: &Node<'_>) -> bool {
         Form::Number | Form::Money | Form::Share => matches!(node.data, Data::Int(_) | Data::Float(_)),
         Form::Duration | Form::DurationOr(_) => matches!(node.data, Data::Text(_) | Data::Int(_)),
         Form::JsonSchema => matches!(node.data, Data::Map(_) | Data::Bool(_)),
-        Form::Json | Form::Templates => true,
+        Form::Json | Form::Templates | Form::Format => true,
         Form::Mapping | Form::Writes | Form::Map(_) | Form::NameMap(_) | Form::Object(_) => {
             matches!(node.data, Data::Map(_))
         }

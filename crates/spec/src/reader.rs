@@ -105,7 +105,7 @@ fn check_size(source: &str, file_name: &str) -> Result<(), Diagnostics> {
 }
 
 /// What core says about where tokens go: meaningless when nodes or transitions could not be read.
-const FLOW: [Code; 16] = [
+const FLOW: [Code; 15] = [
     core_codes::NO_NODES,
     core_codes::UNREACHABLE,
     core_codes::NO_END,
@@ -121,7 +121,6 @@ const FLOW: [Code; 16] = [
     core_codes::NOT_NEEDED,
     core_codes::NO_DEFAULT,
     core_codes::UNJOINED_WRITES,
-    core_codes::UNDECLARED_IN_EXPRESSION,
 ];
 
 /// What core says about fields: meaningless where the reader could not read them.
@@ -183,9 +182,26 @@ impl Reader<'_> {
         self.problems.push(problem);
     }
 
+    /// `wonder: 1`, wherever it stands.
+    fn version(&mut self, node: &Node<'_>) {
+        let Some(entry) = node.entry("wonder") else { return };
+        if matches!(entry.value.data, Data::Int(1) | Data::Bad) {
+            return;
+        }
+        let span = if entry.value.span.is_empty() { entry.key_span } else { entry.value.span };
+        let text = entry.value.span.of(self.source);
+        let problem = Diagnostic::error(
+            codes::FORMAT,
+            span,
+            format!("this version of Wonder reads no format `{text}`"),
+        );
+        self.problems.push(problem.label("expected 1").help("write `wonder: 1`"));
+    }
+
     fn documents(&mut self, documents: &[Node<'_>]) -> Outcome {
         let mut kinds = Vec::with_capacity(documents.len());
         for (at, node) in documents.iter().enumerate() {
+            self.version(node);
             kinds.push(self.check(at, node));
         }
         let mut build = Build::new(self.source, &self.problems);
@@ -334,13 +350,20 @@ impl Reader<'_> {
             Ok((graph, warnings)) => (Some(graph), warnings),
             Err(problems) => (None, problems),
         };
-        let tainted: BTreeSet<Spot> = build.tainted.iter().copied().collect();
         for problem in found {
-            let consequence = (broken && FLOW.contains(&problem.code))
-                || (FIELDS.contains(&problem.code) && tainted.contains(&problem.spot));
+            let code = problem.code;
+            let on_tainted = build.tainted.contains(&problem.spot);
             let placed = self.place(problem, build);
-            let known = placed.span.is_some_and(|span| self.places.contains(&span));
-            if !consequence && !known {
+            let said = placed.span.map_or("", |span| span.of(self.source));
+            let consequence = match code {
+                _ if placed.span.is_some_and(|span| self.places.contains(&span)) => true,
+                _ if FIELDS.contains(&code) => on_tainted,
+                core_codes::UNDECLARED_IN_EXPRESSION | core_codes::UNDECLARED_IN_TEMPLATE => {
+                    broken && (matches!(said, "_branch" | "needs") || build.item_names.contains(said))
+                }
+                _ => broken && FLOW.contains(&code),
+            };
+            if !consequence {
                 self.problems.push(placed);
             }
         }
@@ -350,8 +373,7 @@ impl Reader<'_> {
     fn place(&self, problem: Problem, build: &Build<'_>) -> Diagnostic {
         let mut span = build.spots.span(problem.spot);
         if problem.code == core_codes::BAD_M_OF_N {
-            let strategy = build.strategies.iter().find(|(spot, _)| *spot == problem.spot);
-            span = strategy.map(|(_, strategy)| *strategy).or(span);
+            span = build.strategies.get(&problem.spot).copied().or(span);
         }
         if let (Some(whole), Some((offset, len))) = (span, problem.within) {
             span = Some(part(self.source, whole, offset, len));
@@ -360,7 +382,7 @@ impl Reader<'_> {
             code: problem.code,
             severity: problem.severity,
             span,
-            message: problem.message,
+            message: one_line(problem.message),
             label: problem.label,
             help: problem.help,
             also: Vec::new(),
@@ -379,4 +401,12 @@ impl Reader<'_> {
             at <= before || problem.span.is_some()
         });
     }
+}
+
+/// Core quotes texts of several lines as they are; a message is one line.
+fn one_line(message: String) -> String {
+    if !message.contains('\n') {
+        return message;
+    }
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

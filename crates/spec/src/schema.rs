@@ -115,6 +115,7 @@ fn form(form: &Form) -> Json {
         Form::Name => json!({"type": "string", "pattern": NAME}),
         Form::NameAt => json!({"type": "string", "pattern": NAME_AT}),
         Form::Ref => json!({"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}),
+        Form::Format => json!({"const": 1}),
         Form::Bool => json!({"type": "boolean"}),
         Form::Count(min, max) => {
             let mut schema = json!({"type": "integer"});

@@ -9,12 +9,22 @@ use crate::place::Span;
 use crate::tree::{Entry, Node};
 
 /// What the parser said (a part of it), what we say, and what to do about it.
-const SAID: [(&str, &str, &str); 18] = [
+const SAID: [(&str, &str, &str); 20] = [
     ("mapping values are not allowed", "a `:` is not expected here", ""),
     ("tab", "a tab cannot indent a line", "indent with spaces"),
     ("unexpected end of stream", "a quoted text is not closed", "add the closing quote"),
     ("document indicator in quoted", "a quoted text is not closed", "add the closing quote"),
     ("end of stream", "the file ends in the middle of a value", "close what is open"),
+    (
+        "invalid indentation in quoted scalar",
+        "a quoted text is not closed",
+        "add the closing quote; further lines of a text are indented deeper than its key",
+    ),
+    (
+        "Unicode character escape",
+        "an escape that stands for no character",
+        "write the character itself, or as `\\U0001f600`",
+    ),
     (
         "expected ',' or ']'",
         "a list is not closed",

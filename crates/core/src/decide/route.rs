@@ -148,7 +148,7 @@ impl Decision<'_> {
             }
         };
         let limits = &self.state().start.as_ref().expect("a run that routes has started").limits;
-        let minted = self.state().tokens_minted + total;
+        let minted = self.state().tokens_minted + self.state().groups_made + total;
         for (limit, value, max) in [
             ("branches_max", total, u64::from(limits.branches_max)),
             ("tokens_max", minted, limits.tokens_max),
@@ -164,7 +164,7 @@ impl Decision<'_> {
 
     fn check_nesting(&self, lineage: &Lineage, more: u32) -> Result<(), Failure> {
         let limits = &self.state().start.as_ref().expect("a run that routes has started").limits;
-        if self.state().tokens_minted >= limits.tokens_max {
+        if self.state().tokens_minted + self.state().groups_made >= limits.tokens_max {
             let message =
                 format!("beyond the limit tokens_max ({}): a loop that never ends?", limits.tokens_max);
             return Err(Failure::new(ErrorKind::LimitExceeded, message));

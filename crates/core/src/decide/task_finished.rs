@@ -61,8 +61,10 @@ impl Decision<'_> {
 
     /// Word that comes too late changes cost only, and ends what had waited for it.
     pub(super) fn late(&mut self, id: TokenId, attempt: u32, report: Report) {
-        let waiting = self.state().tokens.get(&id).filter(|t| t.is_live() && t.attempt == attempt);
-        match waiting.map(|token| token.straggler.is_some()) {
+        let out = self.state().tokens.get(&id).filter(|token| {
+            matches!(token.status(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow) && token.attempt == attempt
+        });
+        match out.map(|token| token.straggler.is_some()) {
             None => self.record(EventKind::LateReport { token: id, attempt, report }),
             Some(straggler) => {
                 let reason = if straggler { CancelReason::Straggler } else { CancelReason::RunCancelled };

@@ -48,6 +48,7 @@ impl Decision<'_> {
             Timer::CancelGrace => {
                 self.record(EventKind::RunCancelled { reason: "the grace is over".to_owned() })
             }
+            Timer::Continue => self.record(EventKind::RunContinued),
             Timer::Token(id) => self.token_expired(id),
             Timer::FanIn(group) => self.fan_in_expired(group),
             Timer::FanInWarning(group) => {

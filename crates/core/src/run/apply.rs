@@ -46,6 +46,8 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::RunQueued { start, .. } => run.queued(start),
         EventKind::RunStarted { start, .. } => run.started(start),
         EventKind::RunReleased => run.released(),
+        EventKind::RunYielded => run.yielded(),
+        EventKind::RunContinued => run.continued(),
         EventKind::TokenCreated { .. } => run.token_created(&event.kind),
         EventKind::TaskDispatched { token, attempt, generation, input, reserved } => {
             run.task_dispatched(*token, *attempt, *generation, input, *reserved);

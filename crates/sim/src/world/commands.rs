@@ -24,6 +24,14 @@ impl World {
             Command::CloseGate { .. } | Command::RemindGate { .. } => {}
             Command::StartChild(order) => self.order_child(id, *order),
             Command::CancelChild { child, .. } => {
+                // A child that was to be cancelled before it began begins first; one that has ended says so again.
+                self.recover(|lost| match lost {
+                    Happening::StartChild { child: lost, .. } => *lost == child,
+                    Happening::ChildReport { parent, token, attempt, .. } => {
+                        *child == *format!("{parent}.{token}.{attempt}")
+                    }
+                    _ => false,
+                });
                 let reason = "the parent cancelled it".to_owned();
                 self.tell_child(child, Operation::Cancel, reason);
             }
@@ -33,13 +41,20 @@ impl World {
     }
 
     pub(super) fn enqueue(&mut self, after_ms: u64, happening: Happening) {
-        // What a crash lost and is asked for again keeps its place.
-        if let Some(due) = self.lost.remove(&format!("{happening:?}")) {
-            self.queue.insert(due, happening);
+        let same = format!("{happening:?}");
+        if self.recover(|lost| format!("{lost:?}") == same) {
             return;
         }
         self.order += 1;
         self.queue.insert((self.now.plus(after_ms), self.order), happening);
+    }
+
+    /// What a crash lost and is asked for again keeps its place.
+    fn recover(&mut self, is_it: impl Fn(&Happening) -> bool) -> bool {
+        let Some(at) = self.lost.iter().position(|(_, happening)| is_it(happening)) else { return false };
+        let (due, happening) = self.lost.remove(at);
+        self.queue.insert(due, happening);
+        true
     }
 
     /// A task that was ordered before (a host that crashed orders it again) reports when it would have.
@@ -121,10 +136,8 @@ impl World {
         if !hosted.gates_seen.insert(gate) {
             return;
         }
-        let Some((_, open)) = hosted.run.gates().find(|(open, _)| *open == gate) else {
-            self.violations.push(format!("{id} shows gate {gate}, which is not open"));
-            return;
-        };
+        // A gate may close in the step that opened it.
+        let Some((_, open)) = hosted.run.gates().find(|(open, _)| *open == gate) else { return };
         for word in setting.outcomes.words(id, gate, &open.record) {
             let what = Saying::Answer { gate: GateFilter::default(), answer: word.answer, by: word.by };
             self.enqueue(
@@ -135,6 +148,14 @@ impl World {
     }
 
     fn order_child(&mut self, parent: &Name, order: ChildOrder) {
+        let (token, attempt) = (order.token, order.attempt);
+        let is_its_report = |lost: &Happening| match lost {
+            Happening::ChildReport { parent: to, token: t, attempt: a, .. } => (to, *t, *a) == (parent, token, attempt),
+            _ => false,
+        };
+        if self.recover(is_its_report) {
+            return;
+        }
         if let Some(known) = self.runs.get_mut(&order.child) {
             // Asked for again after a crash: what it has to say may have been lost with the host.
             known.told = false;

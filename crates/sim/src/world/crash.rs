@@ -34,7 +34,7 @@ impl World {
             if survives {
                 self.queue.insert(due, happening);
             } else if !matches!(happening, Happening::Report { .. }) {
-                self.lost.insert(format!("{happening:?}"), due);
+                self.lost.push((due, happening));
             }
         }
         let ids: Vec<Name> = self.runs.keys().cloned().collect();

@@ -11,7 +11,7 @@ mod policy;
 mod task;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -33,9 +33,11 @@ pub(crate) struct Build<'p> {
     /// Where the reader found errors, sorted.
     errors: Vec<u32>,
     /// Spots of things with errors inside: what core says of their fields is a consequence.
-    pub tainted: Vec<Spot>,
+    pub tainted: HashSet<Spot>,
     /// Where the `strategy` of a fan-in stands, by the spot of its `synchronization`.
-    pub strategies: Vec<(Spot, Span)>,
+    pub strategies: HashMap<Spot, Span>,
+    /// Names that `foreach` gives to items, wherever.
+    pub item_names: HashSet<Name>,
     /// Tasks and actions written in place, under names that cannot be written.
     tasks: BTreeMap<Name, TaskDef>,
     actions: BTreeMap<Name, ActionDef>,
@@ -50,8 +52,9 @@ impl<'p> Build<'p> {
             spots: Spots::new(),
             problems: Vec::new(),
             errors,
-            tainted: Vec::new(),
-            strategies: Vec::new(),
+            tainted: HashSet::new(),
+            strategies: HashMap::new(),
+            item_names: HashSet::new(),
             tasks: BTreeMap::new(),
             actions: BTreeMap::new(),
         }
@@ -61,7 +64,7 @@ impl<'p> Build<'p> {
     fn taint(&mut self, spot: Spot, inside: Span) {
         let at = self.errors.partition_point(|start| *start < inside.start);
         if self.errors.get(at).is_some_and(|start| *start <= inside.end) {
-            self.tainted.push(spot);
+            self.tainted.insert(spot);
         }
     }
 

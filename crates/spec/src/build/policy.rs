@@ -83,6 +83,7 @@ impl Build<'_> {
 
     pub(super) fn foreach(&mut self, map: &Node<'_>) -> Option<Foreach> {
         let node = map.get("foreach")?;
+        self.item_names.extend(self.name(node, "as"));
         Some(Foreach {
             items: self.text(node, "items")?,
             item_name: self.text(node, "as"),
@@ -120,7 +121,7 @@ impl Build<'_> {
         let node = &entry.value;
         let spot = self.spots.add(entry.key_span);
         if let Some(strategy) = node.get("strategy") {
-            self.strategies.push((spot, strategy.span));
+            self.strategies.insert(spot, strategy.span);
         }
         Some(Synchronization {
             strategy: self.strategy(node, "strategy"),
@@ -223,10 +224,10 @@ impl Build<'_> {
     }
 
     fn needs_more(&mut self, entry: &Entry<'_>, response: &str, example: &str) {
-        let message = format!("`{response}` does not say what to do");
+        let message = format!("`{response}` needs more than its name");
         self.problems.push(
             Diagnostic::error(codes::RESPONSE, entry.value.span, message)
-                .label("more is expected")
+                .label("not complete")
                 .help(format!("write `{example}`")),
         );
     }
@@ -237,10 +238,15 @@ impl Build<'_> {
             let Some(stray) = rule.entry(part) else { continue };
             if !of.contains(&response) || entry.value.text().is_none() {
                 let message = format!("`{response}` reads no `{part}` here");
+                let help = match of.contains(&response) {
+                    true => format!("write it inside: `do: {{{response}: {{{part}: ...}}}}`"),
+                    false => format!("`{part}` belongs to `{}`", of[0]),
+                };
                 self.problems.push(
                     Diagnostic::error(codes::RESPONSE, stray.key_span, message)
-                        .label(format!("belongs to `do: {}`", of[0]))
-                        .also(entry.value.span, "the response is here"),
+                        .label("not read")
+                        .also(entry.value.span, "the response is here")
+                        .help(help),
                 );
             }
         }

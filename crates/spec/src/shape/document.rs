@@ -9,7 +9,7 @@ use super::policy::{BUDGET, ON_ERROR, TRANSITION, TRANSITION_CHOICES};
 use super::{Choice, Form, Key, POSITIVE, Shape, key, word};
 
 const HEAD: &[Key] = &[
-    key("wonder", Form::Count(1, 1), "The version of the format: 1. The first key of the file."),
+    key("wonder", Form::Format, "The version of the format: 1. The first key of the file."),
     key("name", Form::Name, "The name by which others refer to it.").required(),
 ];
 

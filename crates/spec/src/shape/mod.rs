@@ -59,6 +59,8 @@ pub(crate) enum Form {
     Expression,
     /// A text with `{{ ... }}` in it.
     Template,
+    /// The version of the format, which the reader itself looks at.
+    Format,
     Bool,
     /// A whole number, at least and at most.
     Count(i64, i64),
@@ -138,6 +140,7 @@ impl Form {
             Form::Ref => "a ref (letters, digits and `_`)".into(),
             Form::Expression => "an expression such as `state.score >= 7`".into(),
             Form::Template => "a text".into(),
+            Form::Format => "1".into(),
             Form::Bool => "`true` or `false`".into(),
             Form::Count(..) => "a whole number".into(),
             Form::Number => "a number".into(),

@@ -29,6 +29,16 @@ fn a_hundred_thousand_nodes_are_read() {
     let started = std::time::Instant::now();
     let reading = read(&text, "large.yaml").unwrap_or_else(|problems| panic!("{}", problems.render(false)));
     println!("{} bytes in {:?}", text.len(), started.elapsed());
+    let started = std::time::Instant::now();
+    let docs = wonder_spec::documents(&text, "x").unwrap();
+    println!("documents {:?}", started.elapsed());
+    drop(docs);
+    let started = std::time::Instant::now();
+    let g = wonder_core::graph::Graph::build(reading.bundles[0].clone());
+    println!("graph {:?}", started.elapsed());
+    let started = std::time::Instant::now();
+    drop(g);
+    println!("drop {:?}", started.elapsed());
     assert_eq!(reading.graphs[0].nodes.len(), 100_000);
 }
 

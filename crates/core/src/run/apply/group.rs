@@ -67,6 +67,7 @@ impl Run {
             failure: None,
             first_arrival: None,
             warned: false,
+            kept: false,
             closed: false,
         };
         self.state.groups.insert(*id, group);
@@ -138,20 +139,32 @@ impl Run {
             self.touched.push(at.group);
             let group = &self.state.groups[&at.group];
             if group.target.is_none() && group.done == group.total {
-                next = self.drop_group(at.group);
+                next = group.outer;
+                if group.kept {
+                    self.close_group(at.group);
+                } else {
+                    self.drop_group(at.group);
+                }
             }
         }
     }
 
-    /// Takes a group out of its branch and out of memory; says which branch it was in.
-    fn drop_group(&mut self, id: GroupId) -> Option<BranchRef> {
+    /// A token that `retry` may reopen keeps the groups around it.
+    pub(super) fn keep_groups_of(&mut self, id: TokenId) {
+        let mut next = self.state.tokens[&id].branch;
+        while let Some(group) = next.and_then(|at| self.state.groups.get_mut(&at.group)) {
+            group.kept = true;
+            next = group.outer;
+        }
+    }
+
+    /// Takes a group out of its branch and out of memory.
+    fn drop_group(&mut self, id: GroupId) {
         self.stop_fan_in_clock(id);
-        let group = self.state.groups.remove(&id)?;
-        let outer = group.outer?;
-        if self.state.groups.contains_key(&outer.group) {
+        let outer = self.state.groups.remove(&id).and_then(|group| group.outer);
+        if let Some(outer) = outer.filter(|outer| self.state.groups.contains_key(&outer.group)) {
             self.branch_mut(outer).groups.retain(|g| *g != id);
         }
-        Some(outer)
     }
 
     pub(super) fn branch_arrived(&mut self, id: TokenId, at: BranchRef, within: Option<BranchRef>) {
@@ -197,7 +210,7 @@ impl Run {
         for token in self.state.groups[&id].waiting.clone() {
             self.end(token, TokenStatus::Completed, false, None);
         }
-        if self.state.groups[&id].failed > 0 {
+        if self.state.groups[&id].kept {
             self.forget_ended_in(id);
         }
         let outer = self.state.groups[&id].outer;
@@ -216,8 +229,10 @@ impl Run {
             return;
         }
         self.close_group(id);
-        self.fail_branch(outer, failure);
-        self.settle_branch(outer);
+        if outer.is_some_and(|at| self.joined_above(at).is_some()) {
+            self.fail_branch(outer, failure);
+            self.settle_branch(outer);
+        }
     }
 
     /// Out of its branch, but kept: a `retry` may want it back.
@@ -239,10 +254,9 @@ impl Run {
         }
     }
 
-    /// Ended tokens of this group, or of groups within it, that no `retry` can want any more.
+    /// Ended tokens and closed groups within this group: no `retry` can want them any more.
     fn forget_ended_in(&mut self, id: GroupId) {
-        let within = |run: &Run, token: TokenId| {
-            let mut next = run.state.tokens[&token].branch;
+        let within = |run: &Run, mut next: Option<BranchRef>| {
             while let Some(at) = next {
                 if at.group == id {
                     return true;
@@ -251,18 +265,14 @@ impl Run {
             }
             false
         };
-        let ended: Vec<TokenId> = self.state.tokens.values().filter(|t| !t.is_live()).map(|t| t.id).collect();
-        for token in ended {
-            if within(self, token) {
-                self.state.tokens.remove(&token);
-            }
+        let tokens = self.state.tokens.values().filter(|token| !token.is_live() && within(self, token.branch));
+        let groups = self.state.groups.values().filter(|group| group.closed && within(self, group.outer));
+        let (tokens, groups): (Vec<_>, Vec<_>) = (tokens.map(|t| t.id).collect(), groups.map(|g| g.id).collect());
+        for token in tokens {
+            self.state.tokens.remove(&token);
         }
-        // Inner groups that were kept closed go with it.
-        let inner: Vec<GroupId> = self.state.groups.values().filter(|g| g.closed).map(|g| g.id).collect();
-        for group in inner {
-            if self.state.groups[&group].outer.is_some_and(|at| at.group == id) {
-                self.state.groups.remove(&group);
-            }
+        for group in groups {
+            self.state.groups.remove(&group);
         }
     }
 

@@ -44,6 +44,16 @@ impl Run {
         }
     }
 
+    pub(super) fn yielded(&mut self) {
+        self.state.timers.insert((self.state.now, Timer::Continue));
+    }
+
+    /// Which groups were still to be judged is not stored: all that are open may be.
+    pub(super) fn continued(&mut self) {
+        self.state.timers.retain(|(_, timer)| *timer != Timer::Continue);
+        self.touched.extend(self.state.groups.values().filter(|group| !group.closed).map(|group| group.id));
+    }
+
     /// The ready order: worked out once, and again when the graph grows.
     pub(super) fn rank_nodes(&mut self) {
         let estimates = self.state.start.as_ref().map(|s| &s.estimates);

@@ -277,7 +277,8 @@ impl Run {
         self.state.metrics.nodes_failed += 1;
         self.end(id, end, !handled, Some(failure));
         self.leave_branch(branch, id);
-        if !handled {
+        // Without a fan-in to judge it the run fails, and leaves its branches as they are.
+        if !handled && branch.is_some_and(|at| self.joined_above(at).is_some()) {
             self.fail_branch(branch, failure);
             self.settle_branch(branch);
         }
@@ -340,7 +341,9 @@ impl Run {
             Some(Straggler::Late) => self.state.population.late -= 1,
             None => {}
         }
-        if !keep {
+        if keep {
+            self.keep_groups_of(id);
+        } else {
             self.state.tokens.remove(&id);
         }
     }
