@@ -4,7 +4,7 @@
 
 # The judge panel, on each of its paths, on virtual time: the workflow and what every token did.
 demo:
-	cargo run --quiet --release -p wonder-sim -- scenario examples/judge_panel.scenario.yaml
+	cargo run --quiet -p wonder-sim -- scenario examples/judge_panel.scenario.yaml
 
 # Everything: format, lints, unit tests, doc tests, scenarios with crashes and replays, 2 000 random
 # workflows with the lifecycle report, screens of diagnostics, purity and tidiness.

@@ -42,7 +42,7 @@ impl Spend {
     }
 }
 
-/// The most that something may spend: what a dispatch reserves and a worker stops at.
+/// The most that something may spend: what a dispatch reserves and a worker stops at. Zero is no bound.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Allowance {

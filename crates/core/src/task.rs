@@ -237,8 +237,17 @@ impl TaskMachine {
 
 /// `input.feedback` is always defined: null, or the judgement. In an inline node without a mapping the
 /// task's input has the roots as keys, and the feedback belongs under `input` there.
+/// A child gets what was mapped, and feedback only if there is some.
 fn with_feedback(mut input: Value, task: &Task, feedback: Value) -> Value {
-    let unmapped = task.steps.first().is_some_and(|s| matches!(s.input, StepInput::Whole { mapped: false }));
+    let calls = task
+        .steps
+        .first()
+        .is_some_and(|s| matches!(s.action.coordinated, Some(Coordinated::WorkflowCall(_))));
+    if calls && feedback.is_null() {
+        return input;
+    }
+    let unmapped =
+        !calls && task.steps.first().is_some_and(|s| matches!(s.input, StepInput::Whole { mapped: false }));
     let path: &[Name] = if unmapped { &["input".into(), "feedback".into()] } else { &["feedback".into()] };
     if input.as_map().is_some() && input.get_path(path).is_none() {
         input.set_path(path, feedback);

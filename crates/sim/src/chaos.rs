@@ -32,7 +32,7 @@ const KINDS: [ErrorKind; 14] = [
 ];
 
 /// Many things take equally long, so that much happens at the same time.
-const DELAYS_MS: [u64; 10] = [0, 0, 0, 1_000, 1_000, 1_000, 2_000, 3_000, 6_000, 15_000];
+const DELAYS_MS: [u64; 11] = [0, 0, 0, 1_000, 1_000, 1_000, 2_000, 3_000, 6_000, 15_000, 25_000];
 
 #[derive(Clone, Copy, Debug)]
 pub struct Chaos {
@@ -45,7 +45,7 @@ pub struct Chaos {
 impl Chaos {
     pub fn new(seed: u64) -> Chaos {
         let mut rng = Rng::of(seed, &[2]);
-        Chaos { seed, failing: *rng.pick(&[0, 4, 12, 12, 30]), lost: *rng.pick(&[0, 0, 3, 10]) }
+        Chaos { seed, failing: *rng.pick(&[0, 3, 8, 12, 30]), lost: *rng.pick(&[0, 0, 3, 10]) }
     }
 
     fn rng(&self, at: &At<'_>, more: u64) -> Rng {
@@ -104,7 +104,7 @@ impl Outcomes for Chaos {
         if rng.percent(6) && record.remind_every_ms.is_none() {
             return Vec::new();
         }
-        let mut after_ms = rng.below(8) * 1_000;
+        let mut after_ms = rng.below(8) * *rng.pick(&[1_000, 1_000, 4_000]);
         let mut words = Vec::new();
         for by in ["ann", "bob", "cleo"].into_iter().take(record.quorum.map_or(1, |_| 3)) {
             if rng.percent(15) {

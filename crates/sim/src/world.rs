@@ -239,12 +239,24 @@ impl World {
         };
         let first = [queued.map(|key| key.0), deadline.map(|(at, _)| at)].into_iter().flatten().min()?;
         let moment = first.max(self.now);
-        let due = self.queue.keys().take_while(|key| key.0 <= moment).map(|key| Next::Queued(*key));
+        let due = self.queue.keys().take_while(|key| key.0 <= moment);
+        let due = due.filter(|key| self.is_in_turn(**key)).map(|key| Next::Queued(*key));
         let late = self.runs.iter().filter_map(|(id, hosted)| {
             let at = hosted.run.next_deadline().filter(|at| *at <= moment)?;
             Some(Next::Deadline(at, id.clone()))
         });
         due.chain(late).min_by_key(|next| self.lot(lots, next))
+    }
+
+    /// What a parent asks of one child comes in the order it was asked.
+    fn is_in_turn(&self, key: (Time, u64)) -> bool {
+        let child = |happening: &Happening| match happening {
+            Happening::StartChild { child, .. } => Some(child.clone()),
+            Happening::Say { run, quiet: true, .. } => Some(run.clone()),
+            _ => None,
+        };
+        let Some(own) = child(&self.queue[&key]) else { return true };
+        !self.queue.range(..key).any(|(_, before)| child(before).as_ref() == Some(&own))
     }
 
     /// Drawn for what it is, not in turn: what a crash repeats does not change the order of the rest.

@@ -81,7 +81,7 @@ impl Decision<'_> {
 
     pub(super) fn room_for(&self, node: &Node, wanted: &Allowance) -> Room {
         let state = self.state();
-        let others_out = state.out.values().any(|out| out.reserved != Allowance::default());
+        let others_out = state.reserved != Allowance::default();
         if let Some((message, on_exceeded)) = self.over_run(wanted) {
             if others_out {
                 return Room::Later;

@@ -8,7 +8,7 @@ use crate::input::Rejection;
 use crate::lifecycle::RunStatus;
 use crate::limits::CANCEL_GRACE_MS;
 use crate::scope::View;
-use crate::state::{Place, Straggler};
+use crate::state::{Closing, Place, Straggler};
 use crate::task::{expression_error, violated};
 use crate::value::Value;
 
@@ -99,7 +99,15 @@ impl Decision<'_> {
         let people = &self.state().population;
         let left = people.live + people.abandoned + people.late;
         if self.state().status == RunStatus::Cancelling && left == 0 {
-            self.record(EventKind::RunCancelled { reason: "cancelled".to_owned() });
+            self.record(EventKind::RunCancelled { reason: self.cancel_reason() });
+        }
+    }
+
+    /// What was said when the cancelling began.
+    pub(super) fn cancel_reason(&self) -> String {
+        match &self.state().closing {
+            Some(Closing::Cancelled(reason)) => reason.clone(),
+            _ => String::new(),
         }
     }
 

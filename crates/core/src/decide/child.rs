@@ -53,7 +53,7 @@ impl Decision<'_> {
             attempt,
             child: child.into(),
             workflow: workflow.into(),
-            input: strip_feedback(&call.input, self.token(id).feedback.is_null()),
+            input: call.input.clone(),
             allowance: self.allowance_for_child(),
             timeout_ms,
             inherit_artifacts: spec.inherit_artifacts,
@@ -166,18 +166,6 @@ impl Decision<'_> {
         let failure = Failure::new(ErrorKind::Timeout, format!("child run {child} did not end in time"));
         let failed = Failed { expired: Some((TimeoutType::Task, after_ms)), ..Failed::of(failure) };
         self.waited(id, Err(failed));
-    }
-}
-
-/// A child's input is what was mapped; the feedback key is there only if there is feedback.
-fn strip_feedback(input: &Value, without: bool) -> Value {
-    match input.as_map() {
-        Some(map) if without && map.get("feedback").is_some_and(Value::is_null) => {
-            let mut map = map.clone();
-            map.remove("feedback");
-            Value::from(map)
-        }
-        _ => input.clone(),
     }
 }
 

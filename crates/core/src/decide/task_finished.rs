@@ -1,5 +1,6 @@
 //! `TaskFinished`: a worker's one word on one attempt.
 
+use crate::def::{Effect, Name};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{CancelReason, EventKind, Report, TimeoutType, TokenId};
 use crate::input::{Rejection, TaskOutcome, TaskReport};
@@ -30,6 +31,9 @@ impl Decision<'_> {
         let report = Some(report);
         match outcome {
             TaskOutcome::Completed { result } => self.complete(id, result, report, How::Completed),
+            TaskOutcome::Failed { failure, step, .. } if self.is_in_doubt(id, &failure, step.as_ref()) => {
+                self.in_doubt(id, failure, report);
+            }
             TaskOutcome::Failed { failure, retry, step } => {
                 self.fail(id, Failed { report, retry, step, ..Failed::of(failure) });
             }
@@ -38,6 +42,10 @@ impl Decision<'_> {
                     Value::map([("timeout_ms", Value::Int(i64::try_from(after_ms).unwrap_or(i64::MAX)))]);
                 let message = format!("the task did not end within {after_ms} ms");
                 let failure = Failure::new(ErrorKind::Timeout, message).with_details(details);
+                if self.is_in_doubt(id, &failure, None) {
+                    self.in_doubt(id, failure, report);
+                    return Ok(());
+                }
                 let expired = Some((TimeoutType::Task, after_ms));
                 self.fail(id, Failed { report, expired, ..Failed::of(failure) });
             }
@@ -47,6 +55,27 @@ impl Decision<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A task whose effect must happen once was lost or ran out of time at or after the step that has the
+    /// effect: whether it happened, only a human can find out.
+    fn is_in_doubt(&self, id: TokenId, failure: &Failure, step: Option<&Name>) -> bool {
+        let graph = self.run.graph();
+        let Some(task) = graph.node(self.node_of(id)).task().filter(|task| task.effect == Effect::Once)
+        else {
+            return false;
+        };
+        let once = task.steps.iter().position(|s| s.action.def.effect() == Effect::Once);
+        let reached = step.and_then(|step| task.steps.iter().position(|s| s.reference == *step));
+        let lost = matches!(failure.kind, ErrorKind::Timeout | ErrorKind::WorkerLost);
+        lost && reached.is_none_or(|reached| once.is_none_or(|once| reached >= once))
+    }
+
+    fn in_doubt(&mut self, id: TokenId, failure: Failure, report: Option<Report>) {
+        let details = Value::map([("cause", failure.to_value())]);
+        let message = format!("it may have taken effect before it ended: {failure}");
+        let unknown = Failure::new(ErrorKind::OutcomeUnknown, message).with_details(details);
+        self.fail(id, Failed { report, ..Failed::of(unknown) });
     }
 
     /// Whether anybody still wants to hear of this attempt: not of an ended token, a straggler, or a run
@@ -62,7 +91,8 @@ impl Decision<'_> {
     /// Word that comes too late changes cost only, and ends what had waited for it.
     pub(super) fn late(&mut self, id: TokenId, attempt: u32, report: Report) {
         let out = self.state().tokens.get(&id).filter(|token| {
-            matches!(token.status(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow) && token.attempt == attempt
+            matches!(token.status(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow)
+                && token.attempt == attempt
         });
         match out.map(|token| token.straggler.is_some()) {
             None => self.record(EventKind::LateReport { token: id, attempt, report }),

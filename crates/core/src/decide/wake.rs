@@ -45,9 +45,7 @@ impl Decision<'_> {
                 self.record(EventKind::TimeoutWarning { of: Clocked::Workflow, elapsed_ms, timeout_ms });
             }
             Timer::Wall => self.wall_expired(),
-            Timer::CancelGrace => {
-                self.record(EventKind::RunCancelled { reason: "the grace is over".to_owned() })
-            }
+            Timer::CancelGrace => self.record(EventKind::RunCancelled { reason: self.cancel_reason() }),
             Timer::Continue => self.record(EventKind::RunContinued),
             Timer::Token(id) => self.token_expired(id),
             Timer::FanIn(group) => self.fan_in_expired(group),

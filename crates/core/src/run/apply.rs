@@ -12,6 +12,7 @@ mod token;
 mod wait;
 
 use super::Run;
+use crate::def::Name;
 use crate::event::{BranchRef, Event, EventKind};
 
 /// Whether the event can be applied at all: what it names is there. For logs from outside.
@@ -22,11 +23,14 @@ pub(super) fn check(run: &Run, event: &Event) -> Result<(), String> {
             other => Err(format!("a log begins with run_started or run_queued, not {}", other.name())),
         };
     }
+    let missing = |node: &Name| {
+        let known = run.graph.find_node(node).is_some();
+        (!known).then(|| format!("the workflow has no node {node}: this log belongs to another definition"))
+    };
     match &event.kind {
-        EventKind::TokenCreated { node, .. } | EventKind::FanOut { node, .. }
-            if run.graph.find_node(node).is_none() =>
-        {
-            Err(format!("the workflow has no node {node}: this log belongs to another definition"))
+        EventKind::TokenCreated { node, .. } => missing(node).map_or(Ok(()), Err),
+        EventKind::FanOut { node, joins_at, .. } => {
+            missing(node).or_else(|| missing(joins_at.as_ref()?)).map_or(Ok(()), Err)
         }
         EventKind::RunMutated { what: crate::event::RunChange::Graph(mutation), .. } => run
             .graph
@@ -110,7 +114,7 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::WorkflowExtended { by_ms } => run.extended(*by_ms),
         EventKind::RunPaused { reason, .. } => run.paused(*reason),
         EventKind::RunResumed { reason, .. } => run.resumed(*reason),
-        EventKind::RunCancelling { deadline, .. } => run.cancelling(*deadline),
+        EventKind::RunCancelling { reason, deadline } => run.cancelling(reason, *deadline),
         EventKind::RunCompleted { output } => run.completed(output),
         EventKind::RunFailed { failure } => run.failed(failure),
         EventKind::RunCancelled { reason } => run.cancelled(reason),

@@ -119,7 +119,7 @@ fn choice(draft: &mut Draft, size: u64, depth: u64) -> Block {
         }
     }
     // Rarely without a default: then the run may fail as `no_transition`.
-    if draft.rng.percent(92) {
+    if draft.rng.percent(96) {
         exits.push(open(draft, node, vec!["priority: 9".to_owned()]));
     }
     if exits.is_empty() {

@@ -24,9 +24,9 @@ pub(super) fn spare() -> String {
 /// What the workflow says of itself.
 pub(super) fn settings(draft: &mut Draft, text: &mut String) {
     let rng = &mut draft.rng;
-    if rng.percent(35) {
-        let policy = ["human_gate", "cancel_all", "fail"][rng.below(3) as usize];
-        let _ = writeln!(text, "timeout: {}s\non_timeout: {policy}", rng.between(15, 60));
+    if rng.percent(45) {
+        let policy = ["human_gate", "cancel_all", "cancel_all", "fail"][rng.below(4) as usize];
+        let _ = writeln!(text, "timeout: {}s\non_timeout: {policy}", rng.between(15, 30));
     }
     if rng.percent(30) {
         let _ = writeln!(text, "max_parallel: {}", rng.between(1, 3));
@@ -73,7 +73,7 @@ pub(super) fn work(draft: &mut Draft) -> usize {
             "update_context: {{set: {{state.u{at}: \"{at}\", output.o{at}: \"get(state, 'u{at}', 0)\"}}}}"
         )),
         12 => keys.push(format!("assert: \"{}\"", rarely_false(draft))),
-        _ => keys.push(format!("assert: {{score: \"{}\", score_at_least: 3}}", draft.rng.between(2, 9))),
+        _ => keys.push(format!("assert: {{score: \"{}\", score_at_least: 2}}", draft.rng.between(1, 20))),
     }
     policies(draft, &mut keys, at);
     draft.node(keys)
@@ -224,10 +224,19 @@ fn policies(draft: &mut Draft, keys: &mut Vec<String>, at: usize) {
             keys.push("on_timeout: retry".to_owned());
         }
     }
-    match rng.below(20) {
+    // Waits fail in no other way: more of them map what is not there.
+    let waits = ["human_gate", "wait_event", "sleep", "workflow_call"].iter().any(|kind| keys[0].starts_with(kind));
+    match rng.below(if waits { 8 } else { 20 }) {
         // What is not there cannot be mapped: the node fails after its work is done.
-        0 | 1 => keys.push(format!("output_mapping: {{state.m{at}: result.nobody.has.this}}")),
-        2 | 3 => keys.push(format!("output_mapping: {{state.m{at}: result}}")),
+        0 => {
+            keys.push(format!("output_mapping: {{state.m{at}: result.nobody.has.this}}"));
+            if rng.percent(70) {
+                let response = ["skip", "skip", "escalate", "retry"][rng.below(4) as usize];
+                keys.push(format!("on_error: [{{do: {response}}}]"));
+                return;
+            }
+        }
+        1..=3 => keys.push(format!("output_mapping: {{state.m{at}: result}}")),
         4 => keys.push(format!("output_mapping: {{output.m{at}: result, state.w: \"{at}\"}}")),
         _ => {}
     }
@@ -300,7 +309,7 @@ pub(super) fn dag_condition(draft: &mut Draft, need: Option<&String>) -> String 
 }
 
 fn rarely_false(draft: &mut Draft) -> &'static str {
-    if draft.rng.percent(80) { "true" } else { "get(state, 'w', 0) > 4" }
+    if draft.rng.percent(92) { "true" } else { "get(state, 'w', 0) > 4" }
 }
 
 /// `spawn_count` or `foreach` of a transition, and how many branches that makes, if it is known.

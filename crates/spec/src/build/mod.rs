@@ -141,7 +141,13 @@ impl<'p> Build<'p> {
     fn duration(&self, map: &Node<'_>, key: &str) -> Option<u64> {
         match map.get(key) {
             Some(node) => duration_ms(node.text()?),
-            None => self.count(map, &format!("{key}_ms")),
+            None => {
+                let long = map.entries().iter().find(|entry| entry.key.strip_suffix("_ms") == Some(key))?;
+                match long.value.data {
+                    Data::Int(number) => number.try_into().ok(),
+                    _ => None,
+                }
+            }
         }
     }
 

@@ -265,9 +265,11 @@ impl Run {
             }
             false
         };
-        let tokens = self.state.tokens.values().filter(|token| !token.is_live() && within(self, token.branch));
+        let tokens =
+            self.state.tokens.values().filter(|token| !token.is_live() && within(self, token.branch));
         let groups = self.state.groups.values().filter(|group| group.closed && within(self, group.outer));
-        let (tokens, groups): (Vec<_>, Vec<_>) = (tokens.map(|t| t.id).collect(), groups.map(|g| g.id).collect());
+        let (tokens, groups): (Vec<_>, Vec<_>) =
+            (tokens.map(|t| t.id).collect(), groups.map(|g| g.id).collect());
         for token in tokens {
             self.state.tokens.remove(&token);
         }

@@ -90,7 +90,8 @@ impl Run {
     }
 
     /// Ends every token that is not out; those that are have the grace.
-    pub(super) fn cancelling(&mut self, deadline: crate::time::Time) {
+    pub(super) fn cancelling(&mut self, reason: &str, deadline: crate::time::Time) {
+        self.state.closing = Some(Closing::Cancelled(reason.to_owned()));
         self.state.status = RunStatus::Cancelling;
         let out: BTreeSet<TokenId> = self.state.out.keys().map(|(id, _)| *id).collect();
         self.end_live(TokenStatus::Cancelled, |id| !out.contains(&id));
