@@ -74,7 +74,9 @@ fn many_seeds(from: u64, count: u64) -> bool {
     println!("{count} seeds from {from}: {}; {events} events", statuses.join(", "));
     let missing = walked.missing();
     missing.iter().for_each(|(from, to)| println!("never walked: {from} → {to}"));
-    sorts.iter().for_each(|(sort, seeds)| println!("{:>5}  {sort}  {:?}", seeds.len(), &seeds[..seeds.len().min(8)]));
+    sorts
+        .iter()
+        .for_each(|(sort, seeds)| println!("{:>5}  {sort}  {:?}", seeds.len(), &seeds[..seeds.len().min(8)]));
     println!("{} seeds failed", sorts.values().map(Vec::len).sum::<usize>());
     sorts.is_empty() && missing.is_empty()
 }

@@ -12,7 +12,6 @@ mod crash;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wonder_core::state::Timer;
 use wonder_core::Run;
 use wonder_core::cost::Spend;
 use wonder_core::def::Name;
@@ -21,6 +20,7 @@ use wonder_core::event::{Event, GateId, TokenId};
 use wonder_core::graph::Graph;
 use wonder_core::input::{ChildOutcome, Input, StartRun, TaskReport};
 use wonder_core::run::RunStatus;
+use wonder_core::state::Timer;
 use wonder_core::time::Time;
 use wonder_core::value::Value;
 
@@ -265,7 +265,9 @@ impl World {
             Next::Deadline(at, run) => (Rng::of(lots, &[at.0 as u64, salt(run)]).draw(), 0),
             Next::Queued(key) => {
                 let (name, token) = match &self.queue[key] {
-                    Happening::Report { task: (run, token, attempt), .. } => (run, token.0 * 100 + u64::from(*attempt)),
+                    Happening::Report { task: (run, token, attempt), .. } => {
+                        (run, token.0 * 100 + u64::from(*attempt))
+                    }
                     Happening::ChildReport { parent, token, .. } => (parent, token.0),
                     Happening::StartChild { child, .. } => (child, 1),
                     Happening::Say { run, gate, .. } => (run, gate.map_or(2, |gate| gate.0)),
@@ -350,7 +352,8 @@ impl World {
     /// Said twice: refused, and nothing has changed.
     fn expect_refusal(&mut self, id: &Name, input: Input) {
         let hosted = self.runs.get_mut(id).expect("it has just answered");
-        let reported = |token, attempt| self.tasks.get(&(id.clone(), token, attempt)).is_some_and(|out| out.reported);
+        let reported =
+            |token, attempt| self.tasks.get(&(id.clone(), token, attempt)).is_some_and(|out| out.reported);
         for again in repeats(&input, reported) {
             let before = hosted.run.state().clone();
             match hosted.run.handle(again.clone(), self.now) {
@@ -497,5 +500,8 @@ fn told(input: &Input) -> String {
 
 /// The value of a run that nobody started.
 pub fn start_of(input: Value, seed: u64) -> StartRun {
-    StartRun { seed, ..StartRun::new(ROOT, input) }
+    let mut start = StartRun { seed, ..StartRun::new(ROOT, input) };
+    // What is simulated is small; a loop without an end meets this bound soon.
+    start.limits.tokens_max = 2_000;
+    start
 }

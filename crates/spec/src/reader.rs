@@ -70,7 +70,7 @@ pub fn read_with(source: &str, file_name: &str, library: &Library) -> Result<Rea
     if !stopped {
         reader.format(&forest.documents);
     }
-    let outcome = if stopped { None } else { Some(reader.documents(&forest.documents)) };
+    let outcome = if stopped { None } else { Some(reader.documents(forest.documents)) };
     let failed = reader.problems.iter().any(|problem| problem.severity == Severity::Error);
     let problems = Diagnostics::new(Source::new(file_name, source), reader.problems);
     match outcome {
@@ -198,7 +198,7 @@ impl Reader<'_> {
         self.problems.push(problem.label("expected 1").help("write `wonder: 1`"));
     }
 
-    fn documents(&mut self, documents: &[Node<'_>]) -> Outcome {
+    fn documents(&mut self, documents: Vec<Node<'_>>) -> Outcome {
         let mut kinds = Vec::with_capacity(documents.len());
         for (at, node) in documents.iter().enumerate() {
             self.version(node);
@@ -214,6 +214,8 @@ impl Reader<'_> {
         if build.problems.iter().any(|problem| problem.code == codes::GRAPH_AND_DAG) {
             self.broken.extend(0..documents.len());
         }
+        // The tree has done its work; what comes next needs the memory.
+        drop(documents);
         self.problems.append(&mut build.problems);
         self.places = self.problems.iter().filter_map(|problem| problem.span).collect();
         let parts = self.collect(&built, &build);

@@ -24,7 +24,8 @@ pub struct Library {
 pub(crate) fn complete(bundle: &mut Bundle, file: &Parts, library: &Library) {
     let mut names = Names::default();
     for node in &bundle.workflow.nodes {
-        names.tasks.push(node.task.text.clone());
+        // A task that is written on its node is there already.
+        names.tasks.extend((!node.inline).then(|| node.task.text.clone()));
         names.rules(&node.on_error);
     }
     names.rules(&bundle.workflow.on_error);

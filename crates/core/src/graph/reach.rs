@@ -156,10 +156,12 @@ impl Check<'_> {
             let def = shape.units[at].def;
             let names = |at: u32| shape.units[at as usize].def.reference.as_str();
             let cycle = ways.cycle(at as u32, &groups.of, &names);
+            let mut inside = shape.units[at].needs.iter().filter(|need| groups.of[need.0 as usize] == group);
+            let need = inside.find_map(|unit| def.needs.iter().find(|need| need.as_str() == names(unit.0)));
             self.report(
                 Problem::error(
                     codes::DAG_CYCLE,
-                    def.needs.first().map_or(def.reference.spot, |need| need.spot),
+                    need.map_or(def.reference.spot, |need| need.spot),
                     format!("these nodes wait for each other: {cycle}"),
                 )
                 .label("expected needs without a cycle")

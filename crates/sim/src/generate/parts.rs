@@ -225,7 +225,8 @@ fn policies(draft: &mut Draft, keys: &mut Vec<String>, at: usize) {
         }
     }
     // Waits fail in no other way: more of them map what is not there.
-    let waits = ["human_gate", "wait_event", "sleep", "workflow_call"].iter().any(|kind| keys[0].starts_with(kind));
+    let waits =
+        ["human_gate", "wait_event", "sleep", "workflow_call"].iter().any(|kind| keys[0].starts_with(kind));
     match rng.below(if waits { 8 } else { 20 }) {
         // What is not there cannot be mapped: the node fails after its work is done.
         0 => {

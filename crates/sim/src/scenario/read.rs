@@ -71,6 +71,7 @@ fn case(node: &Node, path: &Path, shared: Option<&Workflows>, start: Option<&str
         "queued",
         "timeout",
         "max_parallel",
+        "limits",
         "on_cancel",
         "script",
         "inputs",
@@ -89,6 +90,10 @@ fn case(node: &Node, path: &Path, shared: Option<&Workflows>, start: Option<&str
     start.queued = node.get("queued").map(Node::flag).transpose()?.unwrap_or(false);
     start.timeout_ms = node.get("timeout").map(Node::duration_ms).transpose()?;
     start.max_parallel = node.get("max_parallel").map(Node::number).transpose()?.map(|n| n as u32);
+    if let Some(at) = node.get("limits") {
+        start.limits = serde_json::from_value(at.value().to_json())
+            .map_err(|error| at.mark.mistake(error.to_string()))?;
+    }
     let mut script = node.get("script").map(script).transpose()?.unwrap_or_default();
     if let Some(at) = node.get("on_cancel") {
         script.on_cancel = on_cancel(at)?;

@@ -150,7 +150,9 @@ impl World {
     fn order_child(&mut self, parent: &Name, order: ChildOrder) {
         let (token, attempt) = (order.token, order.attempt);
         let is_its_report = |lost: &Happening| match lost {
-            Happening::ChildReport { parent: to, token: t, attempt: a, .. } => (to, *t, *a) == (parent, token, attempt),
+            Happening::ChildReport { parent: to, token: t, attempt: a, .. } => {
+                (to, *t, *a) == (parent, token, attempt)
+            }
             _ => false,
         };
         if self.recover(is_its_report) {

@@ -29,7 +29,9 @@ impl World {
                 Happening::Say { run, .. } => parent_of(run).is_some_and(|parent| self.has_ended(parent)),
                 Happening::Report { task, .. } => self.has_ended(&task.0),
                 Happening::ChildReport { parent, .. } => self.has_ended(parent),
-                Happening::StartChild { child, .. } => parent_of(child).is_some_and(|parent| self.has_ended(parent)),
+                Happening::StartChild { child, .. } => {
+                    parent_of(child).is_some_and(|parent| self.has_ended(parent))
+                }
             };
             if survives {
                 self.queue.insert(due, happening);
