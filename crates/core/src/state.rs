@@ -284,6 +284,8 @@ pub struct Clock {
     pub warned: bool,
     /// When a pause began; the fan-in clocks are put forward by its length.
     pub paused_at: Option<Time>,
+    /// It has been paused before, and its children with it.
+    pub was_paused: bool,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

@@ -143,13 +143,9 @@ impl Decision<'_> {
             report,
         });
         match plan {
-            Some(plan) => self.follow_failure(plan, id, at, lineage),
+            Some(plan) => self.follow(plan, id, at, lineage),
             None => self.fail_outward(branch, failure),
         }
-    }
-
-    fn follow_failure(&mut self, plan: Plan, id: TokenId, at: crate::graph::NodeIx, lineage: Lineage) {
-        self.follow(plan, id, at, lineage);
     }
 
     /// The branch has failed: its fan-in will judge. Without one the run fails.

@@ -22,8 +22,12 @@ impl Run {
                 (None, true) => owed.extend(self.order(*id).map(Command::RunTask)),
                 (Some(child), true) => {
                     owed.extend(self.child_order(*id, *attempt).map(Command::StartChild));
+                    let child = child.clone();
+                    // Whether an earlier word reached the child is not known; one too many is refused there.
                     if self.status() == RunStatus::Paused {
-                        owed.push(Command::PauseChild { token: *id, child: child.clone() });
+                        owed.push(Command::PauseChild { token: *id, child });
+                    } else if self.state.clock.was_paused {
+                        owed.push(Command::ResumeChild { token: *id, child });
                     }
                 }
                 (None, false) => owed.push(Command::CancelTask { token: *id, attempt: *attempt }),

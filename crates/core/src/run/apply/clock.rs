@@ -75,6 +75,7 @@ impl Run {
         if self.state.status == RunStatus::Running {
             self.state.status = RunStatus::Paused;
             self.state.clock.paused_at = Some(self.state.now);
+            self.state.clock.was_paused = true;
             for id in self.state.groups.keys().copied().collect::<Vec<_>>() {
                 self.stop_fan_in_clock(id);
             }
