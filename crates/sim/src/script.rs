@@ -1,7 +1,7 @@
 //! A scenario's script: what each node's tasks answer, by branch, item and attempt.
 //!
-//! Of the entries that fit, those that name a branch or an item go before those that do not. Among them the
-//! one that names the attempt is taken, else they are used up one per try, and the last repeats.
+//! Of the entries that fit, those that name a run, a branch, an item or a step go before those that do not.
+//! Among them the one that names the attempt is taken, else they are used up one per try, and the last repeats.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +23,8 @@ pub struct Script {
 
 #[derive(Clone, Debug, Default)]
 pub struct Entry {
+    /// The id of the run.
+    pub run: Option<String>,
     /// The innermost branch.
     pub branch: Option<u32>,
     pub item: Option<Value>,
@@ -48,7 +50,8 @@ impl Script {
         let full = format!("{}/{}", at.workflow, at.node);
         let entries = self.nodes.get(&full).or_else(|| self.nodes.get(at.node))?;
         let fits = |entry: &&Entry| {
-            entry.branch.is_none_or(|branch| at.path.last() == Some(&branch))
+            entry.run.as_ref().is_none_or(|run| run == at.run)
+                && entry.branch.is_none_or(|branch| at.path.last() == Some(&branch))
                 && entry.item.as_ref().is_none_or(|item| item == at.item)
                 && (step.is_none() || entry.step.is_none() || entry.step.as_deref() == step)
         };
@@ -56,7 +59,7 @@ impl Script {
         let narrow: Vec<&Entry> = fitting
             .iter()
             .copied()
-            .filter(|e| e.branch.is_some() || e.item.is_some() || e.step.is_some())
+            .filter(|e| e.run.is_some() || e.branch.is_some() || e.item.is_some() || e.step.is_some())
             .collect();
         let chosen = if narrow.is_empty() { fitting } else { narrow };
         if let Some(exact) = chosen.iter().find(|entry| entry.attempt == Some(at.attempt)) {

@@ -11,7 +11,7 @@ use crate::lifecycle::TokenStatus;
 use crate::task::expression_error;
 
 use super::Decision;
-use super::route::{Lineage, Plan};
+use super::route::Lineage;
 
 /// A failure and what is known about how it came.
 #[derive(Clone, Debug)]

@@ -123,11 +123,23 @@ fn script(node: &Node) -> Read<Script> {
 
 fn entry(node: &Node) -> Read<Entry> {
     let mut entry = Entry::default();
-    let known =
-        ["branch", "item", "attempt", "step", "result", "error", "delay", "usage", "task_error", "on_cancel"];
+    let known = [
+        "run",
+        "branch",
+        "item",
+        "attempt",
+        "step",
+        "result",
+        "error",
+        "delay",
+        "usage",
+        "task_error",
+        "on_cancel",
+    ];
     for at in node.map(&known)? {
         let value = &at.value;
         match at.key.as_str() {
+            "run" => entry.run = Some(value.text()?),
             "branch" => entry.branch = Some(value.number()? as u32),
             "item" => entry.item = Some(value.value()),
             "attempt" => entry.attempt = Some(value.number()? as u32),
