@@ -384,7 +384,7 @@ impl Reader<'_> {
             code: problem.code,
             severity: problem.severity,
             span,
-            message: one_line(problem.message),
+            message: as_written(&one_line(problem.message)),
             label: problem.label,
             help: problem.help,
             also: Vec::new(),
@@ -411,4 +411,10 @@ fn one_line(message: String) -> String {
         return message;
     }
     message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Names that the reader made up for what stands on a node or in a task, as their author would say them.
+fn as_written(message: &str) -> String {
+    let inline = message.replace("task `node:", "node `").replace("`task:", "`");
+    inline.replace("`node:", "`")
 }
