@@ -309,7 +309,8 @@ impl Teller<'_> {
             }
             EventKind::BudgetExceeded { token, node, message } => {
                 let node = node.as_ref().map(|node| format!(" node {node}")).unwrap_or_default();
-                format!("{}{node}: {}", self.by_token(*token).trim_start(), cut(message))
+                let who = self.by_token(*token) + &node;
+                if who.is_empty() { cut(message) } else { format!("{}: {}", who.trim_start(), cut(message)) }
             }
             EventKind::BudgetRaised { usd_micros } => format!("by {}", dollars(*usd_micros)),
             EventKind::WorkflowExtended { by_ms } => format!("by {}", human(*by_ms)),

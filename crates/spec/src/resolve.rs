@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use wonder_core::def::{
-    ActionDef, Bundle, Implementation, ModelProfile, Name, PromptSpec, Response, Rule, TaskDef, Text,
+    ActionDef, Bundle, Implementation, Inline, ModelProfile, Name, PromptSpec, Response, Rule, TaskDef, Text,
 };
 
 use crate::build::Parts;
@@ -25,7 +25,7 @@ pub(crate) fn complete(bundle: &mut Bundle, file: &Parts, library: &Library) {
     let mut names = Names::default();
     for node in &bundle.workflow.nodes {
         // A task that is written on its node is there already.
-        names.tasks.extend((!node.inline).then(|| node.task.text.clone()));
+        names.tasks.extend((node.inline == Inline::No).then(|| node.task.text.clone()));
         names.rules(&node.on_error);
     }
     names.rules(&bundle.workflow.on_error);

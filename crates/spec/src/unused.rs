@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wonder_core::def::{
-    ActionDef, Bundle, Implementation, Mock, MockOutcome, Name, NodeDef, Spot, StepDef, TaskDef, Text,
-    WorkflowDef,
+    ActionDef, Bundle, Implementation, Inline, Mock, MockOutcome, Name, NodeDef, Spot, StepDef, TaskDef,
+    Text, WorkflowDef,
 };
 
 use crate::build::Parts;
@@ -53,8 +53,12 @@ pub(crate) fn bundle(parts: &Parts, used: &Used, library: &Library) -> Option<Bu
     let name: Name = "check:nothing".into();
     bundle.actions.insert(name.clone(), nothing_to_do(&name));
     bundle.tasks.insert(name.clone(), task(name.clone(), name.clone()));
-    let node =
-        NodeDef { reference: Text::new("node"), task: Text::new(name), inline: true, ..NodeDef::default() };
+    let node = NodeDef {
+        reference: Text::new("node"),
+        task: Text::new(name),
+        inline: Inline::Steps,
+        ..NodeDef::default()
+    };
     bundle.workflow = WorkflowDef { name: Text::new("check"), nodes: vec![node], ..WorkflowDef::default() };
     complete(&mut bundle, parts, library);
     Some(bundle)

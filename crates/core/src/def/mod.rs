@@ -6,12 +6,14 @@
 
 mod action;
 mod model;
+mod policy;
 mod task;
 mod text;
 mod workflow;
 
 pub use action::*;
 pub use model::*;
+pub use policy::*;
 pub use task::*;
 pub use text::{Spot, Text, Tree, Write, Writes};
 pub use workflow::*;

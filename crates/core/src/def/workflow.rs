@@ -1,10 +1,12 @@
-//! Workflows, nodes, transitions, and the policies they carry.
+//! Workflows, nodes and transitions.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionDef, ModelProfile, Name, PromptSpec, Spot, TaskDef, Text, Tree, Writes, is_default};
+use super::{
+    ActionDef, Budget, ModelProfile, Name, PromptSpec, Rule, Spot, TaskDef, Text, Tree, Writes, is_default,
+};
 use crate::value::Value;
 
 /// Everything one workflow needs to run: itself and what it names, by name.
@@ -141,10 +143,9 @@ pub struct NodeDef {
     pub task: Text,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_version: Option<u32>,
-    /// The task was written on the node itself (an action kind or `steps:`), so that an action that the
-    /// coordinator performs reads and writes the run's scope, and no mapping means "what it names".
+    /// The task was written on the node itself, so that no mapping means "what it names".
     #[serde(default, skip_serializing_if = "is_default")]
-    pub inline: bool,
+    pub inline: Inline,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_mapping: Option<Tree>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,6 +178,19 @@ pub struct NodeDef {
     pub foreach: Option<Foreach>,
     #[serde(skip)]
     pub spot: Spot,
+}
+
+/// How a node came to its task.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inline {
+    /// By name.
+    #[default]
+    No,
+    /// One action kind on the node: `update_context` and `assert` then work on the run's scope.
+    Action,
+    /// `steps:` on the node: a task of its own, with its own scope.
+    Steps,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -359,141 +373,4 @@ pub enum MergeStrategy {
     MergeObject,
     KeyedByBranch,
     LastWins,
-}
-
-/// One line of an `on_error` list.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rule {
-    /// An expression over `error` and what a node sees; absent: always.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub when: Option<Text>,
-    #[serde(rename = "do")]
-    pub response: Response,
-    /// Extra tries per token by this rule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<u32>,
-    /// Of `retry`, and of every response that tries again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backoff: Option<Backoff>,
-    #[serde(skip)]
-    pub spot: Spot,
-}
-
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Response {
-    Retry,
-    SwitchModel,
-    StricterPrompt {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        append: Option<Name>,
-    },
-    Change(Change),
-    LoopWithFeedback {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        to: Option<Text>,
-    },
-    AddValidator {
-        task: Text,
-    },
-    AddReview,
-    DowngradeModel,
-    Pause,
-    Goto(Text),
-    Skip {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        output: Option<Value>,
-    },
-    Escalate,
-    Fail,
-}
-
-/// Overrides for the next attempt. `input` is laid over the task's input, key by key.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Change {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<Text>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<Tree>,
-}
-
-/// How long to wait before another try; the arithmetic is in [`crate::backoff`].
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Backoff {
-    #[serde(default)]
-    pub kind: BackoffKind,
-    #[serde(default = "Backoff::default_initial_delay_ms")]
-    pub initial_delay_ms: u64,
-    #[serde(default = "Backoff::default_max_delay_ms")]
-    pub max_delay_ms: u64,
-}
-
-impl Backoff {
-    pub fn default_initial_delay_ms() -> u64 {
-        1_000
-    }
-
-    pub fn default_max_delay_ms() -> u64 {
-        60_000
-    }
-}
-
-impl Default for Backoff {
-    fn default() -> Backoff {
-        Backoff {
-            kind: BackoffKind::default(),
-            initial_delay_ms: Backoff::default_initial_delay_ms(),
-            max_delay_ms: Backoff::default_max_delay_ms(),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BackoffKind {
-    None,
-    Linear,
-    #[default]
-    Exponential,
-}
-
-/// A bound on what a run or a node may spend.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Budget {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usd_micros: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wall_ms: Option<u64>,
-    /// Share of the budget, in thousandths, at which to warn.
-    #[serde(default = "Budget::default_warn_at_permille")]
-    pub warn_at_permille: u32,
-    #[serde(default)]
-    pub on_exceeded: OnExceeded,
-}
-
-impl Budget {
-    pub fn default_warn_at_permille() -> u32 {
-        800
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnExceeded {
-    #[default]
-    Pause,
-    Downgrade,
-    Fail,
 }

@@ -3,7 +3,7 @@
 use super::check::Check;
 use super::shape::{Part, Shape, Slot};
 use super::{Graph, Mutation, NodeIx, codes};
-use crate::def::{MayMutate, Name, NodeDef, Spot, TransitionDef};
+use crate::def::{Inline, MayMutate, Name, NodeDef, Spot, TransitionDef};
 use crate::problem::Problem;
 
 impl Graph {
@@ -149,7 +149,7 @@ impl<'a> Shape<'a> {
 
 impl Check<'_> {
     fn added_node(&mut self, node: &NodeDef) {
-        if !node.inline {
+        if node.inline == Inline::No {
             return;
         }
         let message = format!("`{}` brings a task of its own", node.reference);

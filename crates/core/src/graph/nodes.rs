@@ -12,7 +12,7 @@ use super::shape::{Part, Shape, Slot};
 use super::tasks::{Parts, Place, is_lone_action};
 use super::types::Written;
 use super::{Coordinated, Node, NodeInput, Perform, Response, Step, Task, WriteTo, codes};
-use crate::def::{FanOut, Implementation, Kind, Name, NodeDef, NodeTimeout, TaskDef, Text};
+use crate::def::{FanOut, Implementation, Inline, Kind, Name, NodeDef, NodeTimeout, TaskDef, Text};
 use crate::problem::Problem;
 
 /// The compiler of one graph: the checker, the bones, and what has been compiled so far.
@@ -131,7 +131,7 @@ impl<'a, 's> Compiler<'a, 's> {
             self.check.mapping_secrets(mapping);
             NodeInput::Mapped(self.check.tree(mapping, &scope, &self.items))
         });
-        let (task, default) = match task_def.filter(|_| def.inline) {
+        let (task, default) = match task_def.filter(|_| def.inline != Inline::No) {
             Some(task_def) => self.inline(def, task_def, &scope),
             None => (self.task_apart(&def.task), None),
         };
@@ -140,10 +140,12 @@ impl<'a, 's> Compiler<'a, 's> {
         if let (Some(mapping), Some(schema)) = (&def.input_mapping, &task.input_schema) {
             self.check.input_fits(mapping, schema, &format!("task `{}`", task.name), spot);
         }
-        if let (Some(mapping), Some(schema), true) = (&def.input_mapping, requires(&task), def.inline) {
+        if let (Some(mapping), Some(schema), true) =
+            (&def.input_mapping, requires(&task), def.inline != Inline::No)
+        {
             self.check.input_fits(mapping, schema, &format!("action `{}`", task.name), spot);
         }
-        let lone = def.inline && task_def.is_some_and(is_lone_action);
+        let lone = task_def.is_some_and(|task| is_lone_action(def, task));
         let shape = self.shape;
         let has_needs = node.unit.is_some_and(|unit| !shape.units[unit.0 as usize].needs.is_empty());
         node.input = match (mapped, default) {
@@ -163,7 +165,7 @@ impl<'a, 's> Compiler<'a, 's> {
         task_def: &TaskDef,
         scope: &Scope,
     ) -> (Option<Arc<Task>>, Option<NodeInput>) {
-        let lone = is_lone_action(task_def);
+        let lone = is_lone_action(def, task_def);
         let mapping = def.input_mapping.as_ref();
         let place = match mapping {
             _ if lone => Place::Action { node: scope, mapping },
@@ -191,7 +193,7 @@ impl<'a, 's> Compiler<'a, 's> {
             [only] => self.actions.get(&only.action.text).map(|known| known.action.clone()),
             _ => None,
         });
-        let lone = def.inline && task.is_some_and(is_lone_action);
+        let lone = task.is_some_and(|task| is_lone_action(def, task));
         if let Some(writes) = &def.output_mapping {
             node.output = Some(self.check.writes(writes, &scope, &self.items));
             for write in &writes.0 {

@@ -11,7 +11,7 @@ use super::scope::{BRANCH, INPUT, Items, NEEDS, OF_TASK, RUN, SECRET, Scope};
 use super::texts::TextKind;
 use super::types::Written;
 use super::{Step, StepCondition, StepInput, Task, codes};
-use crate::def::{Effect, Implementation, Name, OnFailure, StepDef, TaskDef, Tree};
+use crate::def::{Effect, Implementation, Inline, Name, NodeDef, OnFailure, StepDef, TaskDef, Tree};
 use crate::expr::Read;
 use crate::problem::Problem;
 
@@ -59,9 +59,13 @@ impl Views {
 }
 
 /// Whether a task is one action that was written directly on its node.
-pub(super) fn is_lone_action(def: &TaskDef) -> bool {
-    match &def.steps[..] {
-        [only] => only.input_mapping.is_none() && only.output_mapping.is_none() && only.condition.is_none(),
+pub(super) fn is_lone_action(node: &NodeDef, task: &TaskDef) -> bool {
+    match &task.steps[..] {
+        [only] => {
+            let bare =
+                only.input_mapping.is_none() && only.output_mapping.is_none() && only.condition.is_none();
+            bare && node.inline == Inline::Action
+        }
         _ => false,
     }
 }

@@ -58,7 +58,7 @@ impl Draft {
         let action = json!({"name": reference, "kind": kind, "implementation": implementation});
         let step = json!({"ref": "only", "action": reference});
         let draft = self.action(reference, action).task(reference, json!({"steps": [step]}));
-        let mut node = json!({"task": reference, "inline": true});
+        let mut node = json!({"task": reference, "inline": "action"});
         lay(node.as_object_mut().unwrap(), keys);
         draft.node(reference, node)
     }

@@ -1,4 +1,5 @@
-//! Every scenario file, every case of it, with all checks. `WONDER_BLESS=1` rewrites the traces.
+//! Every scenario file, every case of it, with all checks. `WONDER_BLESS=1` rewrites the traces,
+//! `WONDER_BLESS=gates` only those of files with that in their name; `WONDER_CASE` picks cases likewise.
 
 use std::path::{Path, PathBuf};
 
@@ -25,11 +26,17 @@ fn run_all(folder: &Path) {
     files.sort();
     assert!(!files.is_empty(), "no scenario under {}", folder.display());
     let only = std::env::var("WONDER_CASE").ok();
+    let blessed = std::env::var("WONDER_BLESS").ok();
+    let is_blessed = |file: &Path| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        blessed.as_ref().is_some_and(|wanted| wanted == "1" || name.contains(wanted.as_str()))
+    };
     let mut wrong = Vec::new();
     for file in files {
         match Scenario::load(&file) {
             Err(problem) => wrong.push(problem),
-            Ok(scenario) if std::env::var_os("WONDER_BLESS").is_some() => wrong.extend(bless(&scenario)),
+            Ok(scenario) if is_blessed(&file) => wrong.extend(bless(&scenario)),
+            Ok(_) if blessed.is_some() => {}
             Ok(scenario) => {
                 let wanted =
                     |case: &&Case| only.as_ref().is_none_or(|only| case.name.contains(only.as_str()));

@@ -1,6 +1,6 @@
 //! Nodes, and the transitions written under them.
 
-use wonder_core::def::{MayMutate, Name, NodeDef, TaskDef, Text, TransitionDef};
+use wonder_core::def::{Inline, MayMutate, Name, NodeDef, TaskDef, Text, TransitionDef};
 
 use super::{Build, one_or_list};
 use crate::shape::is_kind;
@@ -52,14 +52,14 @@ impl Build<'_> {
 
     /// The name of the node's task, its version, and whether it is written in place: then it is
     /// `node:REF`, and so is its action if a kind is written on the node itself.
-    fn node_task(&mut self, reference: &Text, node: &Node<'_>) -> (Text, Option<u32>, bool) {
+    fn node_task(&mut self, reference: &Text, node: &Node<'_>) -> (Text, Option<u32>, Inline) {
         if let Some(named) = node.get("task").and_then(|task| self.name_at(task)) {
-            return (named.0, named.1, false);
+            return (named.0, named.1, Inline::No);
         }
         let name: Name = format!("node:{reference}").into();
         let text = Text { text: name.clone(), spot: reference.spot };
-        let steps = match node.get("steps") {
-            Some(_) => self.steps(node, &name),
+        let (steps, inline) = match node.get("steps") {
+            Some(_) => (self.steps(node, &name), Inline::Steps),
             None => {
                 let kind = node.entries().iter().find(|entry| is_kind(&entry.key));
                 let action = match kind {
@@ -68,13 +68,13 @@ impl Build<'_> {
                 };
                 let step = self.lone_step(name.clone(), action.implementation.kind(), action.spot);
                 self.actions.insert(name.clone(), action);
-                vec![step]
+                (vec![step], Inline::Action)
             }
         };
         let retry = self.retry(node, "retry");
         let task = TaskDef { name: text.clone(), steps, retry, spot: reference.spot, ..TaskDef::default() };
         self.tasks.insert(name, task);
-        (text, None, true)
+        (text, None, inline)
     }
 
     fn may_mutate(&self, map: &Node<'_>) -> Option<MayMutate> {

@@ -61,7 +61,7 @@ fn what_may_not_be_added_is_refused() {
         json!([{"ref": "x", "task": "ask"}, {"ref": "y", "task": "ask"}, {"ref": "z", "task": "ask"}]);
     let ways = json!([{"from": "plan", "to": "x"}, {"from": "x", "to": "y"}, {"from": "y", "to": "z"}]);
     assert_eq!(refused(added("plan", three, ways)), ["E0170"]);
-    assert_eq!(refused(added("plan", one(json!({"inline": true})), there())), ["E0171"]);
+    assert_eq!(refused(added("plan", one(json!({"inline": "action"})), there())), ["E0171"]);
     assert_eq!(refused(added("plan", one(json!({})), json!([{"from": "end", "to": "x"}]))), ["E0172"]);
     assert_eq!(refused(added("plan", one(json!({})), json!([]))), ["E0112"]);
     assert_eq!(refused(added("plan", one(json!({"task": "asc"})), there())), ["E0104"]);

@@ -32,7 +32,7 @@ fn steps_on_a_node_get_what_they_name_of_it() {
         .action("one", json!({"kind": "mock", "implementation": {"outcomes": [{"output": "{{ input.q }} {{ run.id }}"}]}}))
         .action("two", json!({"kind": "assert", "implementation": {"that": "state.one != input.bad"}}))
         .task("work", json!({"steps": [{"ref": "one", "action": "one"}, {"ref": "two", "action": "two"}]}))
-        .node("work", json!({"task": "work", "inline": true}))
+        .node("work", json!({"task": "work", "inline": "steps"}))
         .ok();
     let NodeInput::NamedInput(reads) = &graph.nodes[0].input else { panic!("{:?}", graph.nodes[0].input) };
     assert_eq!(texts(reads), ["input.bad", "input.q", "run.id"]);
