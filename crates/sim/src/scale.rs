@@ -16,7 +16,7 @@ use wonder_core::time::Time;
 use wonder_core::value::Value;
 
 /// Nodes of a chain beside a large state.
-const BESIDE_STATE: usize = 500;
+const BESIDE_STATE: usize = 5_000;
 
 pub(crate) fn run(most: usize) -> bool {
     println!(
@@ -25,23 +25,27 @@ pub(crate) fn run(most: usize) -> bool {
     );
     let mut well = true;
     for size in [100, 1_000, 20_000, 100_000] {
-        well &= case("chain", size, most, &chain(size), 100);
+        well &= case("chain", size, most, &chain(size, "state.first"), text_of(100));
     }
     for size in [100, 1_000, 10_000, 100_000] {
-        well &= case("fan-out, append", size, most, &fan_out(size), 100);
+        well &= case("fan-out, append", size, most, &fan_out(size), text_of(100));
     }
     for size in [100, 1_000, 20_000] {
-        well &= case("dag", size, most, &dag(size), 100);
+        well &= case("dag", size, most, &dag(size), text_of(100));
     }
     for (name, bytes) in
         [("state of 1 KB", 1 << 10), ("state of 1 MB", 1 << 20), ("state of 10 MB", 10 << 20)]
     {
-        well &= case(name, BESIDE_STATE, most, &chain(BESIDE_STATE), bytes);
+        well &= case(name, BESIDE_STATE, most, &chain(BESIDE_STATE, "state.first"), text_of(bytes));
+    }
+    for (name, keys) in [("state of 100 keys", 100), ("state of 100 000 keys", 100_000)] {
+        let many = Value::map((0..keys).map(|key| (format!("k{key}"), text_of(80))));
+        well &= case(name, BESIDE_STATE, most, &chain(BESIDE_STATE, "state"), many);
     }
     well
 }
 
-fn case(name: &str, size: usize, most: usize, text: &str, first_bytes: usize) -> bool {
+fn case(name: &str, size: usize, most: usize, text: &str, first: Value) -> bool {
     if size > most {
         return true;
     }
@@ -55,7 +59,7 @@ fn case(name: &str, size: usize, most: usize, text: &str, first_bytes: usize) ->
     };
     let build = started.elapsed();
     let started = Instant::now();
-    let (run, log) = drive(&graph, first_bytes);
+    let (run, log) = drive(&graph, first);
     let driven = started.elapsed();
     let started = Instant::now();
     let replayed = Run::replay(graph, &log);
@@ -76,8 +80,8 @@ fn case(name: &str, size: usize, most: usize, text: &str, first_bytes: usize) ->
     run.status() == wonder_core::run::RunStatus::Completed && same
 }
 
-/// Answers every task at once, first come, first served. The first result is as large as asked for.
-fn drive(graph: &Arc<Graph>, first_bytes: usize) -> (Run, Vec<Event>) {
+/// Answers every task at once, first come, first served. `result` is what the first gives.
+fn drive(graph: &Arc<Graph>, mut result: Value) -> (Run, Vec<Event>) {
     let mut run = Run::new(graph.clone());
     let mut log = Vec::new();
     let mut now = Time(1_767_225_600_000);
@@ -86,7 +90,6 @@ fn drive(graph: &Arc<Graph>, first_bytes: usize) -> (Run, Vec<Event>) {
     start.limits.moves_per_input_max = u32::MAX;
     let mut inputs = VecDeque::from([Input::StartRun(Box::new(start))]);
     let small = Value::map([("text", Value::from("x".repeat(80)))]);
-    let mut result = Value::map([("text", Value::from("x".repeat(first_bytes)))]);
     while let Some(input) = inputs.pop_front() {
         now = now.plus(1);
         let step = match run.handle(input, now) {
@@ -111,12 +114,16 @@ fn drive(graph: &Arc<Graph>, first_bytes: usize) -> (Run, Vec<Event>) {
 
 const HEAD: &str = "wonder: 1\nname: scale\nnodes:\n";
 
+fn text_of(bytes: usize) -> Value {
+    Value::map([("text", Value::from("x".repeat(bytes)))])
+}
+
 /// The first node keeps its result; the others write over one small place.
-fn chain(size: usize) -> String {
+fn chain(size: usize, first: &str) -> String {
     let mut text = HEAD.to_owned();
     for at in 0..size {
-        let target = if at == 0 { "first" } else { "last" };
-        let _ = write!(text, "  n{at}: {{mock: {{}}, output_mapping: {{state.{target}: result}}");
+        let target = if at == 0 { first } else { "state.last" };
+        let _ = write!(text, "  n{at}: {{mock: {{}}, output_mapping: {{{target}: result}}");
         let next = if at + 1 < size { format!(", next: [{{to: n{}}}]", at + 1) } else { String::new() };
         let _ = writeln!(text, "{next}}}");
     }

@@ -1,6 +1,7 @@
 //! What people see: every diagnostic as a screen, every short form as what it stands for.
 
 mod diagnostics;
+mod docs;
 mod forms;
 mod hostile;
 mod large;
