@@ -1,10 +1,11 @@
 //! What every scenario and every seed gets for free: crash between every two steps, say everything twice and
-//! in another order, fail every task. Each check drives whole worlds and says what was wrong, readable.
+//! in another order, fail every task, fork at every node. Each check drives whole worlds and says what was wrong, readable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wonder_core::Run;
 use wonder_core::error::ErrorKind;
+use wonder_core::input::Rejection;
 
 use crate::diff;
 use crate::world::{Failing, Hosted, Setting, World, difference};
@@ -22,23 +23,26 @@ pub struct Effort {
     pub orders: u64,
     /// Tasks that are made to fail, each in two ways.
     pub failing_max: usize,
+    /// Nodes at which the run is forked.
+    pub forks_max: usize,
 }
 
 impl Effort {
     pub const SCENARIO: Effort =
-        Effort { crashes_max: 80, cuts_max: 400, repeat: true, orders: 6, failing_max: 60 };
+        Effort { crashes_max: 80, cuts_max: 400, repeat: true, orders: 6, failing_max: 60, forks_max: 30 };
     pub const SEED: Effort =
-        Effort { crashes_max: 2, cuts_max: 12, repeat: false, orders: 0, failing_max: 0 };
+        Effort { crashes_max: 2, cuts_max: 12, repeat: false, orders: 0, failing_max: 0, forks_max: 0 };
 }
 
 /// All of them on a world that has come to its end. Empty if all is well.
 pub fn all(world: &World, effort: Effort) -> Vec<String> {
-    let checks: [(&str, &dyn Fn() -> Vec<String>); 5] = [
+    let checks: [(&str, &dyn Fn() -> Vec<String>); 6] = [
         ("cut", &|| cut_everywhere(world, effort.cuts_max)),
         ("crash", &|| crash_everywhere(world, effort.crashes_max)),
         ("repeat", &|| if effort.repeat { repeat(world) } else { Vec::new() }),
         ("reorder", &|| reorder(world, effort.orders)),
         ("fail", &|| fail_every_task(world, effort.failing_max)),
+        ("fork", &|| fork_everywhere(world, effort.forks_max)),
     ];
     let found = checks.iter().flat_map(|(name, check)| {
         let found = guarded(check).unwrap_or_else(|panic| vec![panic]);
@@ -159,6 +163,27 @@ pub fn fail_every_task(reference: &World, failing_max: usize) -> Vec<String> {
             if !world.ordered().contains(task) {
                 wrong.push(format!("{what}: it was never ordered"));
             }
+        }
+    }
+    wrong
+}
+
+/// The run is forked at every node it has been to: the fork ends or says what it waits for, and its log,
+/// copied events and all, gives the run that wrote it.
+pub fn fork_everywhere(reference: &World, forks_max: usize) -> Vec<String> {
+    let nodes = reference.visited();
+    let sampled = nodes.iter().enumerate().filter(|(at, _)| is_sampled(*at, nodes.len(), forks_max));
+    let mut wrong = Vec::new();
+    for (_, node) in sampled {
+        match reference.forked(node) {
+            Ok(mut world) => {
+                world.run_on();
+                let found = world.violations().first().cloned().or_else(|| cut(world.root(), 50).pop());
+                wrong.extend(found.map(|what| format!("at {node}: {what}\n{}", world.trace())));
+            }
+            // A token that was skipped or cancelled before it began gives no place to fork at.
+            Err(Rejection::CannotFork { reason }) if reason.ends_with("was never dispatched") => {}
+            Err(rejection) => wrong.push(format!("at {node}: {rejection}")),
         }
     }
     wrong

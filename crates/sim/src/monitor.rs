@@ -64,6 +64,30 @@ pub struct Monitor {
 }
 
 impl Monitor {
+    /// Takes over a run that others have brought to here.
+    pub fn of(run: &Run, log: &[Event]) -> Monitor {
+        let mut monitor =
+            Monitor { now: run.state().now, ended: run.status().is_end(), ..Monitor::default() };
+        for event in log {
+            monitor.event(event, event.at, &mut Vec::new());
+        }
+        // Of the tokens that have ended only those are known that a retry may want.
+        monitor.tokens.values_mut().for_each(|status| *status = TokenStatus::Completed);
+        monitor.tokens.extend(run.tokens().map(|token| (token.id, token.status())));
+        for command in run.owed() {
+            match command {
+                Command::RunTask(order) => {
+                    monitor.tasks.insert((order.token, order.attempt), Asked::Wanted);
+                }
+                Command::StartChild(order) => {
+                    monitor.children.insert((order.token, order.attempt), Asked::Wanted);
+                }
+                _ => {}
+            }
+        }
+        monitor
+    }
+
     pub fn walked(&self) -> &Walked {
         &self.walked
     }
@@ -77,7 +101,6 @@ impl Monitor {
         }
         if retried {
             self.ended = false;
-            self.failed.clear();
         }
         self.answered(input);
         for event in &step.events {
@@ -161,6 +184,8 @@ impl Monitor {
                     wrong.push(format!("the fan-in of group {group} is decided a second time"));
                 }
             }
+            // What failed may be decided again.
+            EventKind::RunRetried { .. } => self.failed.clear(),
             EventKind::BranchArrived { group, branch, .. } => {
                 if self.fired.contains(group) {
                     wrong.push(format!("branch {branch} arrives at group {group}, which has fired"));

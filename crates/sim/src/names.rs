@@ -62,6 +62,11 @@ impl Names {
         self.tokens.get(&token)
     }
 
+    /// The node of every token, in order of tokens.
+    pub fn nodes(&self) -> impl Iterator<Item = &Name> {
+        self.tokens.values().map(|name| &name.node)
+    }
+
     pub fn label(&self, token: TokenId) -> String {
         self.get(token).map_or_else(|| format!("?#{token}"), |name| name.label.clone())
     }

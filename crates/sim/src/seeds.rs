@@ -46,6 +46,19 @@ pub fn setting(seed: u64) -> Result<Setting, String> {
     })
 }
 
+/// Most seeds are cut and crashed a little; some are looked at harder.
+fn effort(seed: u64) -> Effort {
+    let mut rng = Rng::of(seed, &[5]);
+    Effort {
+        repeat: rng.percent(20),
+        orders: if rng.percent(10) { 2 } else { 0 },
+        failing_max: if rng.percent(10) { 4 } else { 0 },
+        forks_max: if rng.percent(15) { 4 } else { 0 },
+        crashes_max: if rng.percent(5) { 40 } else { Effort::SEED.crashes_max },
+        ..Effort::SEED
+    }
+}
+
 pub fn run(seed: u64) -> Verdict {
     let mut verdict = Verdict {
         seed,
@@ -63,8 +76,7 @@ pub fn run(seed: u64) -> Verdict {
             return verdict;
         }
     };
-    let mut effort = Effort::SEED;
-    effort.repeat = Rng::of(seed, &[5]).percent(20);
+    let effort = effort(seed);
     let mut world = match checks::guarded(|| World::new(setting)) {
         Ok(world) => world,
         Err(panic) => {

@@ -8,6 +8,7 @@
 mod commands;
 mod conditions;
 mod crash;
+mod fork;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -154,24 +155,10 @@ struct Line {
 
 impl World {
     pub fn new(setting: Setting) -> World {
-        let conditions = conditions::of(&setting.said);
         let graph = setting.library.get(&setting.workflow).cloned();
         let (root, start) = (setting.start.id.clone(), setting.start.clone());
         let missing = format!("there is no workflow {}", setting.workflow);
-        let mut world = World {
-            setting: Arc::new(setting),
-            now: START,
-            runs: BTreeMap::new(),
-            queue: BTreeMap::new(),
-            order: 0,
-            tasks: BTreeMap::new(),
-            tries: Tries::default(),
-            conditions,
-            journal: Vec::new(),
-            inputs: 0,
-            violations: Vec::new(),
-            lost: Vec::new(),
-        };
+        let mut world = World::empty(setting, START);
         match graph {
             Some(graph) => {
                 world.runs.insert(root.clone(), Hosted::new(graph, None));
@@ -181,6 +168,23 @@ impl World {
             None => world.violations.push(missing),
         }
         world
+    }
+
+    fn empty(setting: Setting, now: Time) -> World {
+        World {
+            conditions: conditions::of(&setting.said),
+            setting: Arc::new(setting),
+            now,
+            runs: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            order: 0,
+            tasks: BTreeMap::new(),
+            tries: Tries::default(),
+            journal: Vec::new(),
+            inputs: 0,
+            violations: Vec::new(),
+            lost: Vec::new(),
+        }
     }
 
     /// Until nothing happens any more, or something is wrong.
