@@ -123,7 +123,7 @@ impl Decision<'_> {
             self.enter(token);
             return true;
         }
-        self.dispatch_next()
+        self.call_next() || self.dispatch_next()
     }
 
     /// Running or paused: fan-ins fire and results route in both.

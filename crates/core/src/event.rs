@@ -328,8 +328,12 @@ pub enum EventKind {
         node: Option<Name>,
         message: String,
     },
+    /// `whole`: every bound by what was written, not only the dollars.
     BudgetRaised {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<Name>,
         usd_micros: u64,
+        whole: bool,
     },
     WorkflowExtended {
         by_ms: u64,

@@ -89,6 +89,9 @@ pub struct StartRun {
     pub prices: BTreeMap<Name, Prices>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// Budgets of the workflows this one may call, by name: what a call of one reserves at most.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub child_budgets: BTreeMap<Name, Allowance>,
     /// What a parent lets this run spend; a bound beside its own budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowance: Option<Allowance>,
@@ -114,6 +117,7 @@ impl StartRun {
             estimates: BTreeMap::new(),
             timeouts_ms: BTreeMap::new(),
             prices: BTreeMap::new(),
+            child_budgets: BTreeMap::new(),
             parent: None,
             allowance: None,
             timeout_ms: None,

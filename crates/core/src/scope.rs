@@ -297,6 +297,21 @@ impl Scope for Roots<'_> {
     }
 }
 
+/// What an action on a node sees: the keys of its input first, then what the node sees.
+pub(crate) struct Around<'a> {
+    pub(crate) near: &'a Value,
+    pub(crate) far: View<'a>,
+}
+
+impl Scope for Around<'_> {
+    fn read(&self, root: &str, path: &[Arc<str>]) -> Option<Value> {
+        match self.near.get(root) {
+            Some(value) => value.get_path(path).cloned(),
+            None => self.far.read(root, path),
+        }
+    }
+}
+
 impl MapTree {
     pub(crate) fn eval(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
         match self {

@@ -46,6 +46,8 @@ pub struct State {
     pub child_orders: BTreeMap<(TokenId, u32), EventKind>,
     /// Pending tokens that need no worker, in the order they came.
     pub entering: BTreeSet<TokenId>,
+    /// Pending tokens that call a child run, which may have to wait for the budget.
+    pub calling: BTreeSet<TokenId>,
     /// Pending tokens that need a worker, the one to go first first.
     pub ready: BTreeSet<(u32, TokenId)>,
     pub timers: BTreeSet<(Time, Timer)>,
@@ -62,9 +64,7 @@ pub struct State {
     pub reserved: Allowance,
     /// Of nodes that have a budget, by ref.
     pub node_spend: BTreeMap<Name, NodeSpend>,
-    pub budget_raised_usd_micros: u64,
-    /// How often somebody raised it; tokens and calls grow by their first amount each time.
-    pub budget_raises: u64,
+    pub raised: Raised,
     pub budget_warned: bool,
     pub metrics: Metrics,
     pub ends: Ends,
@@ -190,8 +190,10 @@ pub struct Group {
     pub arrived: u32,
     pub done: u32,
     pub failed: u32,
-    /// The first failure, which decides.
+    /// The first failure, which decides for `all`.
     pub failure: Option<Failure>,
+    /// The last one, which decides where a number of arrivals is wanted.
+    pub last_failure: Option<Failure>,
     pub first_arrival: Option<Time>,
     pub warned: bool,
     /// Something in it has ended that a `retry` may reopen.
@@ -253,6 +255,8 @@ pub struct Out {
     pub child: Option<Name>,
     /// How far models were downgraded when it went out.
     pub downgrades: u32,
+    /// What its node's budget left it of time.
+    pub wall_left_ms: Option<u64>,
 }
 
 /// What a deadline is for. At one time: the workflow's first, then by token.
@@ -262,6 +266,7 @@ pub enum Timer {
     Workflow,
     WorkflowWarning,
     Wall,
+    WallWarning,
     CancelGrace,
     /// The run yielded in the middle of its moves.
     Continue,
@@ -318,7 +323,16 @@ pub enum UnitStatus {
 pub struct NodeSpend {
     pub spend: Spend,
     pub reserved: Allowance,
+    pub raised: Raised,
     pub warned: bool,
+}
+
+/// What people added to a budget.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Raised {
+    pub usd_micros: u64,
+    /// How often all of it was raised: tokens, calls and time grow by their first amount each time.
+    pub times: u64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -369,6 +383,12 @@ impl Token {
 
     pub fn is_live(&self) -> bool {
         !matches!(self.place, Place::Ended { .. })
+    }
+
+    /// Waits for the report of just this attempt, of a task or a child.
+    pub fn awaits(&self, attempt: u32) -> bool {
+        let out = matches!(self.place, Place::Dispatched { .. } | Place::WaitingForSubworkflow { .. });
+        out && self.attempt == attempt
     }
 }
 

@@ -180,9 +180,9 @@ impl Monitor {
                 }
             }
             EventKind::FanInFailed { group, .. } => {
-                if self.fired.contains(group) || !self.failed.insert(*group) {
-                    wrong.push(format!("the fan-in of group {group} is decided a second time"));
-                }
+                let decided = !self.failed.insert(*group) || self.fired.contains(group);
+                wrong
+                    .extend(decided.then(|| format!("the fan-in of group {group} is decided a second time")));
             }
             // What failed may be decided again.
             EventKind::RunRetried { .. } => self.failed.clear(),
@@ -193,14 +193,12 @@ impl Monitor {
                 self.arrived.entry(*group).or_default().insert(*branch);
             }
             EventKind::GateOpened { gate, .. } => {
-                if !self.gates.insert(*gate) {
-                    wrong.push(format!("gate {gate} opens a second time"));
-                }
+                let open = !self.gates.insert(*gate);
+                wrong.extend(open.then(|| format!("gate {gate} opens a second time")));
             }
             EventKind::GateAnswered { gate, closes: true, .. } | EventKind::GateClosed { gate, .. } => {
-                if !self.gates.remove(gate) {
-                    wrong.push(format!("gate {gate} closes and was not open"));
-                }
+                let closed = !self.gates.remove(gate);
+                wrong.extend(closed.then(|| format!("gate {gate} closes and was not open")));
             }
             _ => {}
         }

@@ -62,7 +62,7 @@ pub struct Word {
     pub answer: Value,
 }
 
-pub trait Outcomes: fmt::Debug {
+pub trait Outcomes: fmt::Debug + Send + Sync {
     /// How an action goes; nothing leaves all of it to what is usual.
     fn act(&self, asked: &Asked<'_>) -> Option<Act>;
 

@@ -312,7 +312,7 @@ impl Teller<'_> {
                 let who = self.by_token(*token) + &node;
                 if who.is_empty() { cut(message) } else { format!("{}: {}", who.trim_start(), cut(message)) }
             }
-            EventKind::BudgetRaised { usd_micros } => format!("by {}", dollars(*usd_micros)),
+            EventKind::BudgetRaised { usd_micros, .. } => format!("by {}", dollars(*usd_micros)),
             EventKind::WorkflowExtended { by_ms } => format!("by {}", human(*by_ms)),
             EventKind::RunPaused { reason, by } | EventKind::RunResumed { reason, by } => {
                 format!("{} by {by}", told_pause(*reason))

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wonder_core::Run;
-use wonder_core::cost::Spend;
-use wonder_core::def::Name;
+use wonder_core::cost::{Allowance, Spend};
+use wonder_core::def::{Budget, Name};
 use wonder_core::error::ErrorKind;
 use wonder_core::event::{Event, GateId, TokenId};
 use wonder_core::graph::Graph;
@@ -156,7 +156,8 @@ struct Line {
 impl World {
     pub fn new(setting: Setting) -> World {
         let graph = setting.library.get(&setting.workflow).cloned();
-        let (root, start) = (setting.start.id.clone(), setting.start.clone());
+        let (root, mut start) = (setting.start.id.clone(), setting.start.clone());
+        start.child_budgets = child_budgets(&setting.library);
         let missing = format!("there is no workflow {}", setting.workflow);
         let mut world = World::empty(setting, START);
         match graph {
@@ -503,6 +504,17 @@ fn told(input: &Input) -> String {
 }
 
 /// The value of a run that nobody started.
+/// What a host knows of the workflows that a run may call.
+fn child_budgets(library: &Library) -> BTreeMap<Name, Allowance> {
+    let bounded = library.iter().filter_map(|(name, graph)| Some((name.clone(), graph.budget?)));
+    let allowance = |budget: Budget| Allowance {
+        usd_micros: budget.usd_micros.unwrap_or(0),
+        tokens: budget.tokens.unwrap_or(0),
+        calls: budget.calls.unwrap_or(0),
+    };
+    bounded.map(|(name, budget)| (name, allowance(budget))).collect()
+}
+
 pub fn start_of(input: Value, seed: u64) -> StartRun {
     let mut start = StartRun { seed, ..StartRun::new(ROOT, input) };
     // What is simulated is small; a loop without an end meets this bound soon.

@@ -3,11 +3,13 @@
 
 use crate::command::Command;
 use crate::cost::{Allowance, Spend, price_usd_micros};
-use crate::def::{Budget, Implementation, LlmCall, Name, OnExceeded};
+use crate::def::{Backoff, BackoffKind, Budget, Implementation, LlmCall, Name, OnExceeded};
 use crate::error::{ErrorKind, Failure};
-use crate::event::{EventKind, GateKind, GateRecord, PauseReason, RunChange, TokenId};
-use crate::graph::{Node, Task};
+use crate::event::{EventKind, GateKind, GateRecord, PauseReason, RuleRef, RunChange, TokenId};
+use crate::graph::{Graph, Node, Task};
+use crate::lifecycle::TokenStatus;
 use crate::limits::{MODEL_TURNS_MAX, OUTPUT_TOKENS_RESERVED};
+use crate::state::{NodeSpend, Raised, Token};
 use crate::value::Value;
 
 use super::Decision;
@@ -65,8 +67,7 @@ impl Decision<'_> {
             if call.tools.is_empty() { 1 } else { u64::from(call.max_turns.unwrap_or(MODEL_TURNS_MAX)) };
         let answer =
             call.max_tokens.or(profile.and_then(|p| p.max_output_tokens)).unwrap_or(OUTPUT_TOKENS_RESERVED);
-        let texts = [&call.prompt, &call.system].into_iter().flatten().map(|t| t.text.len()).sum::<usize>();
-        let prompt = (texts + input.size()) as u64;
+        let prompt = prompt_bytes(graph, call, self.token(id)) + input.size() as u64;
         // Each turn of a tool loop sends what came before it again.
         let sent = prompt
             .saturating_mul(turns)
@@ -81,80 +82,155 @@ impl Decision<'_> {
 
     pub(super) fn room_for(&self, node: &Node, wanted: &Allowance) -> Room {
         let state = self.state();
-        let others_out = state.reserved != Allowance::default();
         if let Some((message, on_exceeded)) = self.over_run(wanted) {
-            if others_out {
+            if state.reserved != Allowance::default() {
                 return Room::Later;
             }
             return Room::Never(Over { node: None, on_exceeded, message });
         }
-        let spent = node.budget.and_then(|budget| Some((budget, state.node_spend.get(&node.reference)?)));
-        if let Some((budget, spent)) = spent
-            && let Some(message) = over(&budget, &spent.spend, &spent.reserved, wanted)
+        let Some((budget, spent)) = self.node_budget(node) else { return Room::Fits };
+        match over(&budget, &spent.spend, &spent.reserved, wanted)
+            .or_else(|| out_of_time(&budget, &spent.spend))
         {
-            if spent.reserved != Allowance::default() {
-                return Room::LaterInNode;
+            None => Room::Fits,
+            Some(_) if spent.reserved != Allowance::default() => Room::LaterInNode,
+            Some(message) => {
+                let message = format!("node {}: {message}", node.reference);
+                Room::Never(Over {
+                    node: Some(node.reference.clone()),
+                    on_exceeded: budget.on_exceeded,
+                    message,
+                })
             }
-            let message = format!("node {}: {message}", node.reference);
-            return Room::Never(Over {
-                node: Some(node.reference.clone()),
-                on_exceeded: budget.on_exceeded,
-                message,
-            });
         }
-        Room::Fits
     }
 
     fn over_run(&self, wanted: &Allowance) -> Option<(String, OnExceeded)> {
         let state = self.state();
-        let own = self.run_budget().and_then(|budget| {
-            Some((over(&budget, &state.spend, &state.reserved, wanted)?, budget.on_exceeded))
-        });
-        own.or_else(|| {
-            // What a parent allows is the parent's to raise: here it fails.
-            let allowed = state.start.as_ref()?.allowance?;
-            let bound = Budget {
-                usd_micros: (allowed.usd_micros > 0).then_some(allowed.usd_micros),
-                tokens: (allowed.tokens > 0).then_some(allowed.tokens),
-                calls: (allowed.calls > 0).then_some(allowed.calls),
-                ..Budget::default()
-            };
+        self.bounds().into_iter().find_map(|(bound, whose)| {
             let message = over(&bound, &state.spend, &state.reserved, wanted)?;
-            Some((format!("allowed by the parent run: {message}"), OnExceeded::Fail))
+            Some((format!("{whose}{message}"), bound.on_exceeded))
         })
+    }
+
+    /// What bounds the run's spending: its own budget, and what a parent allows. That is the parent's to
+    /// raise, so here it fails.
+    fn bounds(&self) -> Vec<(Budget, &'static str)> {
+        let allowed = self.state().start.as_ref().and_then(|start| start.allowance);
+        let told = |amount: u64| (amount > 0).then_some(amount);
+        let by_parent = allowed.map(|allowed| Budget {
+            usd_micros: told(allowed.usd_micros),
+            tokens: told(allowed.tokens),
+            calls: told(allowed.calls),
+            on_exceeded: OnExceeded::Fail,
+            ..Budget::default()
+        });
+        let own = self.run_budget().map(|budget| (budget, ""));
+        own.into_iter().chain(by_parent.map(|budget| (budget, "allowed by the parent run: "))).collect()
     }
 
     /// The run's budget as it now is: raised by people, perhaps more than once.
     pub(super) fn run_budget(&self) -> Option<Budget> {
-        let budget = self.run.graph().budget?;
-        let times = self.state().budget_raises + 1;
-        Some(Budget {
-            usd_micros: budget
-                .usd_micros
-                .map(|usd| usd.saturating_add(self.state().budget_raised_usd_micros)),
-            tokens: budget.tokens.map(|tokens| tokens.saturating_mul(times)),
-            calls: budget.calls.map(|calls| calls.saturating_mul(times)),
-            ..budget
+        self.run.graph().budget.map(|budget| raise(budget, &self.state().raised))
+    }
+
+    fn node_budget(&self, node: &Node) -> Option<(Budget, &NodeSpend)> {
+        let spent = self.state().node_spend.get(&node.reference)?;
+        Some((raise(node.budget?, &spent.raised), spent))
+    }
+
+    /// Whether there is anything left that a child could spend.
+    pub(super) fn room_for_child(&self) -> Room {
+        let state = self.state();
+        let spent = |bound: &Budget| {
+            let used = [
+                (bound.usd_micros, state.spend.usd_micros + state.reserved.usd_micros),
+                (bound.tokens, state.spend.tokens() + state.reserved.tokens),
+                (bound.calls, state.spend.calls + state.reserved.calls),
+            ];
+            used.iter().any(|(limit, used)| limit.is_some_and(|limit| *used >= limit))
+        };
+        match self.bounds().into_iter().find(|(bound, _)| spent(bound)) {
+            None => Room::Fits,
+            Some(_) if state.reserved != Allowance::default() => Room::Later,
+            Some((bound, whose)) => {
+                let message = format!("{whose}nothing is left for a child run");
+                Room::Never(Over { node: None, on_exceeded: bound.on_exceeded, message })
+            }
+        }
+    }
+
+    /// What a child may spend: the smaller of its own budget and what is left. None without a bound.
+    pub(super) fn allowance_for_child(&self, workflow: &str) -> Option<Allowance> {
+        let state = self.state();
+        let own = state
+            .start
+            .as_ref()
+            .and_then(|start| start.child_budgets.get(workflow))
+            .copied()
+            .unwrap_or_default();
+        let bounds = self.bounds();
+        let left = |limit: fn(&Budget) -> Option<u64>, used: u64, own: u64| {
+            let tightest = bounds.iter().filter_map(|(bound, _)| limit(bound)).min()?;
+            let left = tightest.saturating_sub(used);
+            Some(if own > 0 { left.min(own) } else { left })
+        };
+        let usd = left(|b| b.usd_micros, state.spend.usd_micros + state.reserved.usd_micros, own.usd_micros);
+        let tokens = left(|b| b.tokens, state.spend.tokens() + state.reserved.tokens, own.tokens);
+        let calls = left(|b| b.calls, state.spend.calls + state.reserved.calls, own.calls);
+        let any = usd.or(tokens).or(calls).is_some();
+        any.then(|| Allowance {
+            usd_micros: usd.unwrap_or(0),
+            tokens: tokens.unwrap_or(0),
+            calls: calls.unwrap_or(0),
         })
     }
 
     pub(super) fn over_budget(&mut self, id: TokenId, over: Over) -> Sent {
         let Over { node, on_exceeded, message } = over;
-        self.record(EventKind::BudgetExceeded { token: Some(id), node, message: message.clone() });
-        match on_exceeded {
-            OnExceeded::Fail => {
-                self.fail(id, Failed::of(Failure::new(ErrorKind::BudgetExceeded, message)));
-            }
-            OnExceeded::Downgrade if self.can_downgrade() => {
-                let what = RunChange::Downgrade;
-                self.record(EventKind::RunMutated { token: Some(id), reason: message, what });
-            }
-            OnExceeded::Downgrade | OnExceeded::Pause => self.ask_for_budget(Some(id), message),
-        }
+        self.record(EventKind::BudgetExceeded {
+            token: Some(id),
+            node: node.clone(),
+            message: message.clone(),
+        });
+        let exceeded = Some(Exceeded { node, on_exceeded });
+        self.fail(id, Failed { exceeded, ..Failed::of(Failure::new(ErrorKind::BudgetExceeded, message)) });
         Sent::Moved
     }
 
-    pub(super) fn ask_for_budget(&mut self, token: Option<TokenId>, message: String) {
+    /// The default for `budget_exceeded`: what the budget says. False: it says to fail.
+    pub(super) fn by_budget(&mut self, id: TokenId, failed: &Failed) -> bool {
+        let graph = self.graph();
+        let node = graph.node(self.node_of(id));
+        let own = node.budget.map(|b| (Some(node.reference.clone()), b.on_exceeded));
+        let known = failed.exceeded.clone().map(|e| (e.node, e.on_exceeded));
+        let Some((of, policy)) = known.or(own).or(graph.budget.map(|b| (None, b.on_exceeded))) else {
+            return false;
+        };
+        match policy {
+            OnExceeded::Fail => return false,
+            OnExceeded::Downgrade if self.can_downgrade() => {
+                let (reason, what) = (failed.failure.message.clone(), RunChange::Downgrade);
+                self.record(EventKind::RunMutated { token: Some(id), reason, what });
+            }
+            OnExceeded::Downgrade | OnExceeded::Pause => {
+                self.ask_for_budget(Some(id), of, failed.failure.message.clone());
+            }
+        }
+        // A worker that stopped at its allowance tries again; a token that never went out is in line still.
+        if self.token(id).status() != TokenStatus::Pending {
+            let at_once = Backoff { kind: BackoffKind::None, ..Backoff::default() };
+            self.try_again(id, failed, RuleRef::Default(5), &at_once, |_| {});
+        }
+        true
+    }
+
+    pub(super) fn ask_for_budget(
+        &mut self,
+        token: Option<TokenId>,
+        budget_of: Option<Name>,
+        message: String,
+    ) {
         let gate = self.next_gate();
         let record = GateRecord {
             kind: GateKind::Budget,
@@ -166,6 +242,7 @@ impl Decision<'_> {
             timeout_ms: None,
             remind_every_ms: None,
             escalate: vec![],
+            budget_of,
             failure: None,
         };
         self.record(EventKind::GateOpened { gate, token, record: Box::new(record), report: None });
@@ -191,8 +268,8 @@ impl Decision<'_> {
             .node_spend
             .iter()
             .filter(|(name, spent)| {
-                let budget = graph.find_node(name).and_then(|node| graph.node(node).budget);
-                !spent.warned && budget.is_some_and(|budget| warns(&budget, &spent.spend))
+                let budget = graph.find_node(name).and_then(|node| self.node_budget(graph.node(node)));
+                !spent.warned && budget.is_some_and(|(budget, _)| warns(&budget, &spent.spend))
             })
             .map(|(name, spent)| (name.clone(), spent.spend.clone()))
             .collect();
@@ -200,6 +277,49 @@ impl Decision<'_> {
             self.record(EventKind::BudgetWarning { node: Some(node), spent });
         }
     }
+}
+
+/// A budget that could not take what was asked, and what it says to do.
+#[derive(Clone, Debug)]
+pub(super) struct Exceeded {
+    pub(super) node: Option<Name>,
+    pub(super) on_exceeded: OnExceeded,
+}
+
+fn raise(budget: Budget, raised: &Raised) -> Budget {
+    let times = raised.times + 1;
+    Budget {
+        usd_micros: budget.usd_micros.map(|usd| usd.saturating_add(raised.usd_micros)),
+        tokens: budget.tokens.map(|tokens| tokens.saturating_mul(times)),
+        calls: budget.calls.map(|calls| calls.saturating_mul(times)),
+        wall_ms: budget.wall_ms.map(|wall| wall.saturating_mul(times)),
+        ..budget
+    }
+}
+
+/// Everything a call sends beside its input: one token per byte is more than any model counts.
+fn prompt_bytes(graph: &Graph, call: &LlmCall, token: &Token) -> u64 {
+    let text = |text: &Option<crate::def::Text>| text.as_ref().map_or(0, |t| t.text.len());
+    let spec = call.prompt_spec.as_ref().and_then(|name| graph.bundle.prompts.get(&name.text));
+    let by_name = spec.map_or(0, |spec| {
+        let examples: usize = spec.examples.iter().map(Value::size).sum();
+        spec.template.text.len() + text(&spec.system) + examples
+    });
+    let json = |tree: &crate::def::Tree| serde_json::to_string(tree).map_or(0, |text| text.len());
+    let messages = call.messages.as_ref().map_or(0, json);
+    let schema = call.output_schema.as_ref().map_or(0, |schema| schema.doc.size());
+    let over = &token.overrides;
+    let added =
+        over.append.iter().map(|t| t.len()).sum::<usize>() + over.system.as_ref().map_or(0, |s| s.len());
+    let written = text(&call.prompt) + text(&call.system) + by_name + messages + schema;
+    let feedback = if token.feedback.is_null() { 0 } else { token.feedback.size() };
+    (written + added + feedback) as u64
+}
+
+/// A node's time is what its attempts took.
+fn out_of_time(budget: &Budget, spent: &Spend) -> Option<String> {
+    let wall = budget.wall_ms.filter(|wall| spent.duration_ms >= *wall)?;
+    Some(format!("{} of {wall} ms are spent", spent.duration_ms))
 }
 
 /// Which bound would be broken, in words; None if it fits.

@@ -25,7 +25,7 @@ impl Decision<'_> {
         };
         self.call_back(id, attempt);
         if let Some(gate) = gate {
-            self.close_gate(gate, "the node was cancelled");
+            self.close_gate(gate, "a cancelled node");
         }
         self.record(EventKind::TokenCancelled { token: id, reason, report: None });
     }
@@ -55,7 +55,7 @@ impl Decision<'_> {
         let out: Vec<(TokenId, u32)> = self.state().out.keys().copied().collect();
         for (id, attempt) in out {
             // What belongs to an ended token has been called back already.
-            if self.state().tokens.get(&id).is_some_and(|t| t.is_live() && t.attempt == attempt) {
+            if self.state().tokens.get(&id).is_some_and(|t| t.awaits(attempt)) {
                 self.call_back(id, attempt);
             }
         }
@@ -72,11 +72,15 @@ impl Decision<'_> {
 
     pub(super) fn cancel(&mut self, reason: String, grace_ms: Option<u64>) -> Result<(), Rejection> {
         self.must_be("cancel", &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused])?;
+        self.begin_cancelling(reason, grace_ms);
+        Ok(())
+    }
+
+    pub(super) fn begin_cancelling(&mut self, reason: String, grace_ms: Option<u64>) {
         let deadline = self.now.plus(grace_ms.unwrap_or(CANCEL_GRACE_MS));
         self.call_everything_back();
         self.record(EventKind::RunCancelling { reason, deadline });
         self.finish_cancelling();
-        Ok(())
     }
 
     pub(super) fn kill(&mut self, reason: String) -> Result<(), Rejection> {

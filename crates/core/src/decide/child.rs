@@ -1,17 +1,19 @@
 //! Child runs: `workflow_call` and `ChildFinished`.
 
 use crate::command::{ChildOrder, Command};
-use crate::cost::{Allowance, Spend};
+use crate::cost::Spend;
+use crate::def::Name;
 use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, Report, TimeoutType, TokenId};
 use crate::graph::{CallSpec, CalleeSpec, Coordinated, Node, Perform};
 use crate::input::{ChildOutcome, Rejection};
-use crate::scope::Roots;
+use crate::scope::{Around, named};
 use crate::state::Place;
 use crate::task::{ActionCall, expression_error};
 use crate::value::Value;
 
 use super::Decision;
+use super::budget::Room;
 use super::fail::Failed;
 
 impl Decision<'_> {
@@ -31,18 +33,7 @@ impl Decision<'_> {
             );
             return Err(Failure::new(ErrorKind::LimitExceeded, message));
         }
-        let workflow = match &spec.workflow {
-            CalleeSpec::Named(name) => name.render(&call.scope).map_err(expression_error)?,
-            CalleeSpec::FromContext(expr) => {
-                let value = expr.eval(&Roots(&call.scope)).map_err(expression_error)?;
-                let Some(name) = value.as_str() else {
-                    let message =
-                        format!("`{}` must give a workflow's name, not a {}", expr.text(), value.type_name());
-                    return Err(Failure::new(ErrorKind::ExpressionError, message));
-                };
-                name.to_owned()
-            }
-        };
+        let workflow = self.callee(id, spec, &call.scope)?;
         let attempt = self.token(id).attempt + 1;
         let child = format!("{}.{id}.{attempt}", start.id);
         let own = node.timeout_ms.or(spec.timeout_ms);
@@ -52,9 +43,9 @@ impl Decision<'_> {
             token: id,
             attempt,
             child: child.into(),
-            workflow: workflow.into(),
+            allowance: self.allowance_for_child(&workflow),
+            workflow,
             input: call.input.clone(),
-            allowance: self.allowance_for_child(),
             timeout_ms,
             inherit_artifacts: spec.inherit_artifacts,
             deadline: own.map(|ms| self.now.plus(ms)),
@@ -67,36 +58,40 @@ impl Decision<'_> {
         Ok(())
     }
 
-    /// What is left of this run's budget; the child's own may be smaller.
-    fn allowance_for_child(&self) -> Option<Allowance> {
-        let state = self.state();
-        let told = state.start.as_ref().and_then(|start| start.allowance);
-        let budget = self.run_budget();
-        let left = |limit: Option<u64>, told: u64, used: u64| {
-            let limit = match (limit, told) {
-                (Some(limit), 0) => Some(limit),
-                (Some(limit), told) => Some(limit.min(told)),
-                (None, 0) => None,
-                (None, told) => Some(told),
-            };
-            // Zero means "no bound" in an allowance, so that nothing left is one micro-dollar.
-            limit.map_or(0, |limit| limit.saturating_sub(used).max(1))
+    /// Starts the first child run in line, if the budget has room. False when none can go.
+    pub(super) fn call_next(&mut self) -> bool {
+        let Some(id) = self.state().calling.first().copied() else { return false };
+        if self.held_back(id) {
+            return true;
+        }
+        match self.room_for_child() {
+            Room::Fits => self.enter(id),
+            Room::Later | Room::LaterInNode => return false,
+            Room::Never(over) => {
+                self.over_budget(id, over);
+            }
+        }
+        true
+    }
+
+    /// Which workflow to call. On the node itself that is said in the run's scope, whatever the child gets.
+    fn callee(&self, id: TokenId, spec: &CallSpec, scope: &Value) -> Result<Name, Failure> {
+        let around = Around { near: scope, far: self.view(id) };
+        let name = match &spec.workflow {
+            CalleeSpec::Named(name) => {
+                name.render(&named(name.reads(), &around)).map_err(expression_error)?
+            }
+            CalleeSpec::FromContext(expr) => {
+                let value = expr.eval(&around).map_err(expression_error)?;
+                let Some(name) = value.as_str() else {
+                    let message =
+                        format!("`{}` must give a workflow's name, not a {}", expr.text(), value.type_name());
+                    return Err(Failure::new(ErrorKind::ExpressionError, message));
+                };
+                name.to_owned()
+            }
         };
-        let told = told.unwrap_or_default();
-        let allowance = Allowance {
-            usd_micros: left(
-                budget.and_then(|b| b.usd_micros),
-                told.usd_micros,
-                state.spend.usd_micros + state.reserved.usd_micros,
-            ),
-            tokens: left(
-                budget.and_then(|b| b.tokens),
-                told.tokens,
-                state.spend.tokens() + state.reserved.tokens,
-            ),
-            calls: left(budget.and_then(|b| b.calls), told.calls, state.spend.calls + state.reserved.calls),
-        };
-        (allowance != Allowance::default()).then_some(allowance)
+        Ok(name.into())
     }
 
     pub(super) fn child_finished(
@@ -150,18 +145,28 @@ impl Decision<'_> {
     }
 
     fn catches(&self, id: TokenId) -> bool {
+        self.call_spec(id).is_some_and(|call| call.catch)
+    }
+
+    fn call_timeout_ms(&self, id: TokenId) -> Option<u64> {
+        self.run.graph().node(self.node_of(id)).timeout_ms.or(self.call_spec(id)?.timeout_ms)
+    }
+
+    fn call_spec(&self, id: TokenId) -> Option<&CallSpec> {
         let Perform::Coordinator { task, .. } = &self.run.graph().node(self.node_of(id)).perform else {
-            return false;
+            return None;
         };
-        let coordinated = task.steps.first().and_then(|step| step.action.coordinated.as_ref());
-        matches!(coordinated, Some(Coordinated::WorkflowCall(CallSpec { catch: true, .. })))
+        match task.steps.first()?.action.coordinated.as_ref()? {
+            Coordinated::WorkflowCall(call) => Some(call),
+            _ => None,
+        }
     }
 
     /// The node's own time for its child is over.
     pub(super) fn child_expired(&mut self, id: TokenId) {
         let Place::WaitingForSubworkflow { child, .. } = &self.token(id).place else { return };
-        let (child, attempt, since) = (child.clone(), self.token(id).attempt, self.token(id).created_at);
-        let after_ms = self.now.since(since);
+        let (child, attempt) = (child.clone(), self.token(id).attempt);
+        let after_ms = self.call_timeout_ms(id).unwrap_or(0);
         self.call_back(id, attempt);
         let failure = Failure::new(ErrorKind::Timeout, format!("child run {child} did not end in time"));
         let failed = Failed { expired: Some((TimeoutType::Task, after_ms)), ..Failed::of(failure) };

@@ -43,7 +43,7 @@ impl Decision<'_> {
         }
         // A validator or review that let the result pass hands on what it was given.
         let result = if node.stands_for.is_some() { self.token(id).carried.clone() } else { result };
-        let routed = graph.routes_as(at);
+        let routed = self.ends_at(graph.routes_as(at), &how);
         match self.work_out(id, routed, result, &how) {
             Ok(outcome) => self.record_done(id, routed, outcome, report, how),
             Err(failure) => self.not_done(id, failure, report, &how),
@@ -56,6 +56,15 @@ impl Decision<'_> {
         match how {
             How::Completed => self.fail(id, failed),
             How::Skipped(_) => self.fall(id, failed),
+        }
+    }
+
+    /// A dag's `foreach` that is skipped as a whole ends where it would have been gathered.
+    fn ends_at(&self, at: NodeIx, how: &How) -> NodeIx {
+        let graph = self.run.graph();
+        match graph.node(at).unit.map(|unit| graph.unit(unit)) {
+            Some(unit) if unit.head == at && matches!(how, How::Skipped(_)) => unit.tail,
+            _ => at,
         }
     }
 
@@ -79,7 +88,10 @@ impl Decision<'_> {
         self.check_size(&result)?;
         let (result, growth) = self.growth(node, result)?;
         let view = self.view(id).with_result(&result);
-        let lineage = self.lineage(id);
+        let mut lineage = self.lineage(id);
+        if let How::Skipped(Some(failure)) = how {
+            lineage.last_error = Some(failure.clone());
+        }
         let wanted = !(matches!(how, How::Skipped(_)) && result.is_null());
         let (patches, pending, unmapped) = match &node.output {
             _ if !wanted => (vec![], vec![], false),

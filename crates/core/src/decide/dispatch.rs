@@ -1,5 +1,7 @@
 //! Sending tasks to workers: their input, their reservation, their turn.
 
+use std::collections::BTreeSet;
+
 use crate::command::{Command, TaskOrder};
 use crate::error::Failure;
 use crate::event::{EventKind, TokenId};
@@ -14,6 +16,9 @@ use super::Decision;
 use super::budget::Room;
 use super::fail::Failed;
 
+/// How far down the line to look for a task that fits when the first does not.
+const LINE_LOOKED_AT_MAX: usize = 1_000;
+
 impl Decision<'_> {
     /// The first in line that can go. False when nobody can.
     pub(super) fn dispatch_next(&mut self) -> bool {
@@ -21,7 +26,9 @@ impl Decision<'_> {
             return false;
         }
         let mut after = None;
-        loop {
+        // Nodes whose tokens have no room now: what costs less may still go, within reach of the first.
+        let mut held = BTreeSet::new();
+        for _ in 0..LINE_LOOKED_AT_MAX {
             let ready = &self.state().ready;
             let next = match after {
                 None => ready.first(),
@@ -30,13 +37,17 @@ impl Decision<'_> {
                 }
             };
             let Some(entry) = next.copied() else { return false };
+            after = Some(entry);
+            let node = self.node_of(entry.1);
+            if held.contains(&node) {
+                continue;
+            }
             match self.dispatch(entry.1) {
                 Sent::Moved => return true,
-                // Its own node's budget holds it; another node's token may go.
-                Sent::HeldByNode => after = Some(entry),
-                Sent::HeldByRun => return false,
-            }
+                Sent::Held => held.insert(node),
+            };
         }
+        false
     }
 
     pub(super) fn has_free_place(&self) -> bool {
@@ -59,10 +70,10 @@ impl Decision<'_> {
         }
         let graph = self.graph();
         let node = graph.node(self.node_of(id));
-        let Perform::Worker(task) = &node.perform else { return Sent::HeldByRun };
+        let Perform::Worker(task) = &node.perform else { return Sent::Held };
         let input = match self.task_input(id, node) {
             Ok(input) => input,
-            Err(_) if !self.is_pending(id) => return Sent::HeldByRun,
+            Err(_) if !self.is_pending(id) => return Sent::Held,
             Err(failure) => {
                 self.fail(id, Failed::of(failure));
                 return Sent::Moved;
@@ -71,9 +82,8 @@ impl Decision<'_> {
         let reserved = self.worst_case(id, task, &input);
         match self.room_for(node, &reserved) {
             Room::Fits => {}
-            Room::LaterInNode => return Sent::HeldByNode,
-            Room::Later => return Sent::HeldByRun,
-            Room::Never(_) if !self.is_pending(id) => return Sent::HeldByRun,
+            Room::LaterInNode | Room::Later => return Sent::Held,
+            Room::Never(_) if !self.is_pending(id) => return Sent::Held,
             Room::Never(over) => return self.over_budget(id, over),
         }
         let token = self.token(id);
@@ -146,8 +156,8 @@ impl Decision<'_> {
 pub(super) enum Sent {
     /// Out, skipped or failed: it is not in line any more. Or the run was paused on its behalf.
     Moved,
-    HeldByNode,
-    HeldByRun,
+    /// No room in a budget yet.
+    Held,
 }
 
 /// Kept with the order, so that recovery sends the same one.
@@ -174,7 +184,10 @@ impl crate::run::Run {
             overrides,
             generation: token.generation,
             allowance: out.reserved,
-            timeout_ms: start.timeouts_ms.get(&node.reference).copied().max(node.timeout_ms),
+            timeout_ms: {
+                let own = start.timeouts_ms.get(&node.reference).copied().max(node.timeout_ms);
+                out.wall_left_ms.map_or(own, |left| Some(own.map_or(left, |own| own.min(left))))
+            },
         }))
     }
 }

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use crate::command::Command;
 use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, GateKind, GateRecord, TokenId};
-use crate::expr::Scope;
 use crate::graph::{Coordinated, GateSpec, Node, Perform, SleepSpec, Task, WriteTo};
 use crate::input::TaskOutcome;
 use crate::path::Root;
-use crate::scope::{Pending, Roots};
+use crate::scope::{Around, Pending};
 use crate::task::{ActionCall, Ask, TaskMachine, check, expression_error};
 use crate::time::{Time, parse_duration_ms};
 use crate::value::Value;
@@ -164,10 +163,11 @@ impl Decision<'_> {
             body: spec.body.as_ref().map(text).transpose()?,
             form: spec.form.as_ref().map_or(Value::Null, |form| form.doc().clone()),
             assignees: names(&spec.assignees)?,
-            quorum: spec.quorum.filter(|quorum| *quorum > 1),
+            quorum: spec.quorum,
             timeout_ms: spec.timeout_ms.or(node.timeout_ms),
             remind_every_ms: spec.remind_every_ms,
             escalate: names(&spec.escalate)?,
+            budget_of: None,
             failure: None,
         };
         self.ask(id, record);
@@ -187,6 +187,7 @@ impl Decision<'_> {
             timeout_ms: None,
             remind_every_ms: None,
             escalate: vec![],
+            budget_of: None,
             failure: None,
         };
         self.ask(id, record);
@@ -208,7 +209,10 @@ impl Decision<'_> {
                 };
                 self.now.plus(ms)
             }
-            SleepSpec::Until(expr) => time_of(&expr.eval(&Roots(scope)).map_err(expression_error)?)?,
+            SleepSpec::Until(expr) => {
+                let around = Around { near: scope, far: self.view(id) };
+                time_of(&expr.eval(&around).map_err(expression_error)?)?
+            }
         };
         if until <= self.now {
             self.complete(id, Value::Null, None, How::Completed);
@@ -230,11 +234,4 @@ fn time_of(value: &Value) -> Result<Time, Failure> {
             format!("sleep until {value}: expected a time such as 2026-01-31T09:00:00Z, or milliseconds");
         Failure::new(ErrorKind::ExpressionError, message)
     })
-}
-
-/// A scope that is a plain object also answers as one.
-impl Scope for Value {
-    fn read(&self, root: &str, path: &[Arc<str>]) -> Option<Value> {
-        Roots(self).read(root, path)
-    }
 }

@@ -1,16 +1,18 @@
 //! A node failed. In order: its task's own retry, the node's rules, the workflow's rules, the defaults, its
 //! failure transitions, the branch it is in, and then the run.
 
-use crate::def::{Backoff, Implementation, Name, On};
+use crate::def::{Backoff, Implementation, Name, NodeTimeout, On};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{
     BranchRef, CancelReason, EventKind, GroupId, Report, RuleRef, TimeoutPolicy, TimeoutType, TokenId,
 };
-use crate::graph::{Perform, Response, Rule, Task};
+use crate::graph::{Node, Perform, Response, Rule, Task};
 use crate::lifecycle::TokenStatus;
 use crate::task::expression_error;
+use crate::value::Value;
 
 use super::Decision;
+use super::budget::Exceeded;
 use super::route::Lineage;
 
 /// A failure and what is known about how it came.
@@ -23,11 +25,13 @@ pub(super) struct Failed {
     pub(super) step: Option<Name>,
     /// A time that the core or the task itself keeps was over: only written responses apply.
     pub(super) expired: Option<(TimeoutType, u64)>,
+    /// The budget that had no room.
+    pub(super) exceeded: Option<Exceeded>,
 }
 
 impl Failed {
     pub(super) fn of(failure: Failure) -> Failed {
-        Failed { failure, report: None, retry: false, step: None, expired: None }
+        Failed { failure, report: None, retry: false, step: None, expired: None, exceeded: None }
     }
 }
 
@@ -40,7 +44,7 @@ impl Decision<'_> {
             return;
         }
         let node = graph.node(at);
-        let defaults = default_rules(node.task().map(|task| &**task), &node.perform, &failed);
+        let defaults = default_rules(node, &failed);
         let rules = (node.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Node(i as u32), rule)))
             .chain(graph.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Workflow(i as u32), rule)))
             .chain(defaults.iter().map(|(i, rule)| (RuleRef::Default(*i), rule)));
@@ -49,18 +53,21 @@ impl Decision<'_> {
                 Ok(false) => {}
                 Ok(true) => {
                     if matches!(rule.response, Response::Fail) {
-                        break;
+                        return self.fall(id, failed);
                     }
                     if self.respond(id, reference, rule, &failed) {
                         return;
                     }
                 }
                 Err(broken) => {
-                    let details = crate::value::Value::map([("cause", failed.failure.to_value())]);
+                    let details = Value::map([("cause", failed.failure.to_value())]);
                     failed.failure = broken.with_details(details).at(&node.reference, self.token(id).attempt);
-                    break;
+                    return self.fall(id, failed);
                 }
             }
+        }
+        if failed.failure.kind == ErrorKind::BudgetExceeded && self.by_budget(id, &failed) {
+            return;
         }
         self.fall(id, failed);
     }
@@ -91,14 +98,12 @@ impl Decision<'_> {
 
     /// Says which clock ran out, once it is clear what is done about it.
     pub(super) fn say_timed_out(&mut self, id: TokenId, failed: &Failed, policy: TimeoutPolicy) {
-        if failed.failure.kind != ErrorKind::Timeout {
+        if failed.failure.kind != ErrorKind::Timeout && failed.expired.is_none() {
             return;
         }
         let node = self.graph().node(self.node_of(id)).reference.clone();
-        let told = failed.failure.details.get("timeout_ms").and_then(|ms| ms.as_i64());
-        let (timeout_type, ms) = failed
-            .expired
-            .unwrap_or((TimeoutType::Execution, told.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0)));
+        let (timeout_type, ms) =
+            failed.expired.unwrap_or_else(|| (TimeoutType::Execution, self.action_timeout_ms(id, failed)));
         self.record(EventKind::TokenTimedOut {
             token: Some(id),
             workflow_run_id: self.run_id(),
@@ -108,6 +113,17 @@ impl Decision<'_> {
             policy_applied: policy,
             ends: false,
         });
+    }
+
+    /// What the worker says it was, else what is written on the step that failed.
+    pub(super) fn action_timeout_ms(&self, id: TokenId, failed: &Failed) -> u64 {
+        let told = failed.failure.details.get("timeout_ms").and_then(Value::as_i64);
+        let task = self.run.graph().node(self.node_of(id)).task();
+        let written = || {
+            let step = task?.steps.iter().find(|s| failed.step.as_ref() == Some(&s.reference))?;
+            step.action.def.execution.timeout_ms
+        };
+        told.and_then(|ms| u64::try_from(ms).ok()).or_else(written).unwrap_or(0)
     }
 
     pub(super) fn run_id(&self) -> Name {
@@ -198,9 +214,12 @@ impl Decision<'_> {
 }
 
 /// What is done about a kind of failure when nobody wrote anything. The numbers are part of the format.
-fn default_rules(task: Option<&Task>, perform: &Perform, failed: &Failed) -> Vec<(u32, Rule)> {
+fn default_rules(node: &Node, failed: &Failed) -> Vec<(u32, Rule)> {
+    let task: Option<&Task> = node.task().map(|task| &**task);
     let rule = |response: Response, max: u32| Rule { when: None, response, max, backoff: Backoff::default() };
-    let worker = matches!(perform, Perform::Worker(_));
+    let worker = matches!(node.perform, Perform::Worker(_));
+    // Who wrote `on_timeout: retry` has said how often.
+    let silent = node.on_timeout == NodeTimeout::Fail && task.is_some_and(|task| task.retry.is_none());
     let models_answer =
         failed.step.as_ref().and_then(|step| task?.steps.iter().find(|s| s.reference == *step)).is_some_and(
             |step| {
@@ -208,9 +227,7 @@ fn default_rules(task: Option<&Task>, perform: &Perform, failed: &Failed) -> Vec
             },
         );
     match failed.failure.kind {
-        ErrorKind::Timeout
-            if worker && failed.expired.is_none() && task.is_some_and(|t| t.retry.is_none()) =>
-        {
+        ErrorKind::Timeout if worker && failed.expired.is_none() && silent => {
             vec![(0, rule(Response::Retry, 3))]
         }
         ErrorKind::ModelRefused => vec![(1, rule(Response::SwitchModel, 1))],

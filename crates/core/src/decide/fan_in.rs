@@ -50,9 +50,11 @@ impl Decision<'_> {
             Ok(merged) => merged,
             Err(cause) => return self.fail_fan_in(id, &cause, CancelReason::BranchFailed),
         };
+        // Before the rest is cancelled: a branch that is cut short has not arrived.
+        let arrived = self.state().groups[&id].arrived;
         self.drop_the_rest(id, late || join.on_early_complete == EarlyComplete::Abandon, late);
         let group = &self.state().groups[&id];
-        let (arrived, total) = (group.arrived, group.total);
+        let total = group.total;
         let lineage = Lineage {
             parent: Some(group.origin),
             branch: group.outer,
@@ -231,7 +233,7 @@ fn verdict(group: &Group, join: &Join) -> Verdict {
     let short = |wanted: u32| {
         let message = format!("{} of {} branches arrived, {wanted} are needed", group.arrived, group.total);
         let cause = Failure::new(ErrorKind::FanInFailed, message);
-        Verdict::Fails(group.failure.clone().unwrap_or(cause))
+        Verdict::Fails(group.last_failure.clone().unwrap_or(cause))
     };
     let to_come = group.total - group.done;
     match join.strategy {

@@ -6,7 +6,6 @@ use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, GateId, GateKind, PauseReason, TimeoutPolicy, TimeoutType, TokenId};
 use crate::graph::{Coordinated, GateSpec, Perform};
 use crate::input::Rejection;
-use crate::lifecycle::RunStatus;
 use crate::schema::Schema;
 use crate::value::Value;
 
@@ -16,7 +15,6 @@ use super::fail::Failed;
 
 impl Decision<'_> {
     pub(super) fn gate_answered(&mut self, id: GateId, answer: Value, by: Name) -> Result<(), Rejection> {
-        self.must_be("answer a gate of", &[RunStatus::Running, RunStatus::Paused])?;
         let Some(gate) = self.state().gates.get(&id) else {
             return Err(match self.state().gates_closed.get(&id) {
                 Some(closing) => Rejection::GateClosed { gate: id, by: closing.by.clone(), at: closing.at },
@@ -32,7 +30,7 @@ impl Decision<'_> {
         if self.check_size(&answer).is_err() {
             return Err(Rejection::LimitExceeded { limit: "result_bytes_max", max });
         }
-        let (kind, token) = (gate.record.kind, gate.token);
+        let (kind, token, budget_of) = (gate.record.kind, gate.token, gate.record.budget_of.clone());
         let mut answers: Vec<Value> = gate.answers.iter().map(|(_, answer)| answer.clone()).collect();
         answers.push(answer.clone());
         let quorum = gate.record.quorum;
@@ -50,7 +48,7 @@ impl Decision<'_> {
             (GateKind::Review, Some(token)) => self.review_answered(id, token, &answer, by),
             (GateKind::Outcome, Some(token)) => self.outcome_answered(token, &answer),
             (GateKind::Timeout, _) => self.timeout_answered(id, &answer, by),
-            (GateKind::Budget, _) => self.budget_answered(id, &answer, by),
+            (GateKind::Budget, _) => self.budget_answered(id, budget_of, &answer, by),
             (GateKind::Node | GateKind::Review | GateKind::Outcome, None) => {}
         }
         Ok(())
@@ -85,10 +83,7 @@ impl Decision<'_> {
                 self.record(EventKind::TokenReleased { token, generation, overrides, resumed: false });
             }
             // The form allows only these three: a human who cancels a node aborts the run.
-            _ => {
-                self.call_everything_back();
-                self.record(EventKind::RunCancelled { reason: format!("cancelled in review by {by}") });
-            }
+            _ => self.begin_cancelling(format!("cancelled in review by {by}"), None),
         }
     }
 
@@ -133,16 +128,21 @@ impl Decision<'_> {
         self.resume_after(PauseReason::Timeout(gate), by);
     }
 
-    fn budget_answered(&mut self, gate: GateId, answer: &Value, by: Name) {
+    fn budget_answered(&mut self, gate: GateId, of: Option<Name>, answer: &Value, by: Name) {
         if answer.get("action").and_then(Value::as_str) != Some("raise") {
             let message = format!("the budget was spent and {by} did not raise it");
             return self.fail_run(Failure::new(ErrorKind::BudgetExceeded, message));
         }
-        let own = self.graph().budget.and_then(|budget| budget.usd_micros).unwrap_or(0);
+        let graph = self.graph();
+        let budget = match &of {
+            Some(node) => graph.find_node(node).and_then(|node| graph.node(node).budget),
+            None => graph.budget,
+        };
+        let own = budget.and_then(|budget| budget.usd_micros).unwrap_or(0);
         let asked = answer.get("usd").and_then(Value::as_f64).filter(|usd| *usd > 0.0);
         // Dollars with cents and less are far inside what a double holds exactly enough.
         let usd_micros = asked.map_or(own, |usd| (usd * 1_000_000.0).round() as u64);
-        self.record(EventKind::BudgetRaised { usd_micros });
+        self.record(EventKind::BudgetRaised { node: of, usd_micros, whole: asked.is_none() });
         self.resume_after(PauseReason::Budget(gate), by);
     }
 

@@ -31,9 +31,10 @@ impl Decision<'_> {
     }
 
     fn children_out(&self) -> Vec<(TokenId, Name)> {
-        let children =
-            self.state().out.iter().filter_map(|((token, _), out)| Some((*token, out.child.clone()?)));
-        children.filter(|(token, _)| self.state().tokens.get(token).is_some_and(|t| t.is_live())).collect()
+        let wanted =
+            |id: &TokenId, attempt: u32| self.state().tokens.get(id).is_some_and(|t| t.awaits(attempt));
+        let out = self.state().out.iter().filter(|((id, attempt), _)| wanted(id, *attempt));
+        out.filter_map(|((id, _), out)| Some((*id, out.child.clone()?))).collect()
     }
 
     pub(super) fn resume(&mut self, by: Name) -> Result<(), Rejection> {

@@ -170,11 +170,14 @@ impl Decision<'_> {
         let graph = self.run.graph();
         let written = written_model(graph, self.node_of(id))?;
         let fallbacks = &graph.models.get(&written)?.fallbacks;
-        let next = match &self.token(id).overrides.model {
-            None => 0,
-            Some(used) => fallbacks.iter().position(|f| f.text == *used)? + 1,
+        let Some(used) = &self.token(id).overrides.model else {
+            return fallbacks.first().map(|f| f.text.clone());
         };
-        fallbacks.get(next).map(|f| f.text.clone())
+        match fallbacks.iter().position(|f| f.text == *used) {
+            Some(at) => fallbacks.get(at + 1).map(|f| f.text.clone()),
+            // A response changed the model to one outside the list: its own come next.
+            None => graph.models.get(used)?.fallbacks.first().map(|f| f.text.clone()),
+        }
     }
 
     fn stricter(
@@ -191,12 +194,27 @@ impl Decision<'_> {
         self.mutate(id, failed, RunChange::StricterPrompt);
         let violation =
             format!("Your last answer was refused: {}. Answer exactly as asked.", failed.failure.message);
-        let texts = [Some(violation.into()), append.cloned()];
+        let schema = self
+            .answer_schema(id, failed)
+            .map(|schema| format!("It must fit this JSON Schema: {schema}").into());
+        let texts = [Some(violation.into()), schema, append.cloned()];
         self.try_again(id, failed, reference, &rule.backoff, |again| {
             again.generation += 1;
             again.overrides.append.extend(texts.into_iter().flatten());
         });
         true
+    }
+
+    /// The schema that the refused answer had to fit, if one is written.
+    fn answer_schema(&self, id: TokenId, failed: &Failed) -> Option<Value> {
+        let task = self.run.graph().node(self.node_of(id)).task()?;
+        let step = task.steps.iter().find(|step| failed.step.as_ref() == Some(&step.reference));
+        let of_call = step.and_then(|step| match &step.action.def.implementation {
+            Implementation::LlmCall(call) => call.output_schema.as_ref().map(|schema| schema.doc.clone()),
+            _ => None,
+        });
+        let of_action = || Some(step?.action.produces.as_ref()?.doc().clone());
+        of_call.or_else(of_action).or_else(|| Some(task.output_schema.as_ref()?.doc().clone()))
     }
 
     fn has_worker(&self, id: TokenId) -> bool {
@@ -315,6 +333,7 @@ impl Decision<'_> {
             timeout_ms: None,
             remind_every_ms: None,
             escalate: vec![],
+            budget_of: None,
             failure: Some(failed.failure.clone()),
         };
         let report = failed.report.clone();

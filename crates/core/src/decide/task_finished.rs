@@ -4,7 +4,7 @@ use crate::def::{Effect, Name};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{CancelReason, EventKind, Report, TimeoutType, TokenId};
 use crate::input::{Rejection, TaskOutcome, TaskReport};
-use crate::lifecycle::{RunStatus, TokenStatus};
+use crate::lifecycle::RunStatus;
 use crate::value::Value;
 
 use super::Decision;
@@ -32,10 +32,16 @@ impl Decision<'_> {
         match outcome {
             TaskOutcome::Completed { result } => self.complete(id, result, report, How::Completed),
             TaskOutcome::Failed { failure, step, .. } if self.is_in_doubt(id, &failure, step.as_ref()) => {
-                self.in_doubt(id, failure, report);
+                let failed = Failed { report, step, ..Failed::of(failure) };
+                self.in_doubt(id, failed);
             }
             TaskOutcome::Failed { failure, retry, step } => {
                 self.fail(id, Failed { report, retry, step, ..Failed::of(failure) });
+            }
+            TaskOutcome::TimedOut { after_ms } if self.is_out_of_budget(id, after_ms) => {
+                let message = format!("the time that the node's budget allows is over after {after_ms} ms");
+                let failure = Failure::new(ErrorKind::BudgetExceeded, message);
+                self.fail(id, Failed { report, ..Failed::of(failure) });
             }
             TaskOutcome::TimedOut { after_ms } => {
                 let details =
@@ -43,7 +49,8 @@ impl Decision<'_> {
                 let message = format!("the task did not end within {after_ms} ms");
                 let failure = Failure::new(ErrorKind::Timeout, message).with_details(details);
                 if self.is_in_doubt(id, &failure, None) {
-                    self.in_doubt(id, failure, report);
+                    let expired = Some((TimeoutType::Task, after_ms));
+                    self.in_doubt(id, Failed { report, expired, ..Failed::of(failure) });
                     return Ok(());
                 }
                 let expired = Some((TimeoutType::Task, after_ms));
@@ -55,6 +62,14 @@ impl Decision<'_> {
             }
         }
         Ok(())
+    }
+
+    /// It was the node's budget that ended the task, before its own timeout.
+    fn is_out_of_budget(&self, id: TokenId, after_ms: u64) -> bool {
+        let token = self.token(id);
+        let out = self.state().out.get(&(id, token.attempt));
+        let own = self.run.graph().node(self.node_of(id)).timeout_ms.unwrap_or(u64::MAX);
+        out.and_then(|out| out.wall_left_ms).is_some_and(|left| left <= after_ms && left < own)
     }
 
     /// A task whose effect must happen once was lost or ran out of time at or after the step that has the
@@ -71,29 +86,30 @@ impl Decision<'_> {
         lost && reached.is_none_or(|reached| once.is_none_or(|once| reached >= once))
     }
 
-    fn in_doubt(&mut self, id: TokenId, failure: Failure, report: Option<Report>) {
-        let details = Value::map([("cause", failure.to_value())]);
-        let message = format!("it may have taken effect before it ended: {failure}");
-        let unknown = Failure::new(ErrorKind::OutcomeUnknown, message).with_details(details);
-        self.fail(id, Failed { report, ..Failed::of(unknown) });
+    fn in_doubt(&mut self, id: TokenId, failed: Failed) {
+        let of_action = || (TimeoutType::Execution, self.action_timeout_ms(id, &failed));
+        let timed_out = failed.failure.kind == ErrorKind::Timeout;
+        let expired = failed.expired.or_else(|| timed_out.then(of_action));
+        let details = Value::map([("cause", failed.failure.to_value())]);
+        let message = format!("it may have taken effect before it ended: {}", failed.failure);
+        let failure = Failure::new(ErrorKind::OutcomeUnknown, message).with_details(details);
+        self.fail(id, Failed { failure, expired, ..failed });
     }
 
     /// Whether anybody still wants to hear of this attempt: not of an ended token, a straggler, or a run
     /// that is on its way out.
     pub(super) fn is_awaited(&self, id: TokenId, attempt: u32) -> bool {
         let open = matches!(self.state().status, RunStatus::Running | RunStatus::Paused);
-        open && self.state().tokens.get(&id).is_some_and(|token| {
-            let out = matches!(token.status(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow);
-            out && token.attempt == attempt && token.straggler.is_none()
-        })
+        open && self
+            .state()
+            .tokens
+            .get(&id)
+            .is_some_and(|token| token.awaits(attempt) && token.straggler.is_none())
     }
 
     /// Word that comes too late changes cost only, and ends what had waited for it.
     pub(super) fn late(&mut self, id: TokenId, attempt: u32, report: Report) {
-        let out = self.state().tokens.get(&id).filter(|token| {
-            matches!(token.status(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow)
-                && token.attempt == attempt
-        });
+        let out = self.state().tokens.get(&id).filter(|token| token.awaits(attempt));
         match out.map(|token| token.straggler.is_some()) {
             None => self.record(EventKind::LateReport { token: id, attempt, report }),
             Some(straggler) => {

@@ -6,7 +6,7 @@ use crate::event::{EventKind, TimeoutPolicy, TimeoutType, TokenId};
 use crate::graph::{Coordinated, Node, Perform, WaitSpec};
 use crate::input::Rejection;
 use crate::lifecycle::RunStatus;
-use crate::scope::Roots;
+use crate::scope::Around;
 use crate::state::Place;
 use crate::task::expression_error;
 use crate::value::Value;
@@ -25,7 +25,7 @@ impl Decision<'_> {
         let event: Name = wait.event.render(scope).map_err(expression_error)?.into();
         let key = match &wait.key {
             None => Value::Null,
-            Some(key) => key.eval(&Roots(scope)).map_err(expression_error)?,
+            Some(key) => key.eval(&Around { near: scope, far: self.view(id) }).map_err(expression_error)?,
         };
         let kept = self.state().events_kept.iter().find(|kept| kept.event == event && fits(&key, &kept.key));
         if let Some((received, payload)) = kept.map(|kept| (kept.seq, kept.payload.clone())) {
@@ -76,7 +76,8 @@ impl Decision<'_> {
         let Place::WaitingForEvent { event, .. } = &self.token(id).place else { return };
         let message = format!("event {event} did not come in time");
         let default = self.default_payload(id);
-        let waited = self.now.since(self.token(id).created_at);
+        let node = self.run.graph().node(self.node_of(id));
+        let waited = self.wait_spec(id).and_then(|wait| wait.timeout_ms).or(node.timeout_ms).unwrap_or(0);
         let expired = Some((TimeoutType::Execution, waited));
         let failed = Failed { expired, ..Failed::of(Failure::new(ErrorKind::Timeout, message)) };
         match default {
@@ -89,11 +90,15 @@ impl Decision<'_> {
     }
 
     fn default_payload(&self, id: TokenId) -> Option<Value> {
+        self.wait_spec(id)?.default.clone()
+    }
+
+    fn wait_spec(&self, id: TokenId) -> Option<&WaitSpec> {
         let Perform::Coordinator { task, .. } = &self.run.graph().node(self.node_of(id)).perform else {
             return None;
         };
         match task.steps.first()?.action.coordinated.as_ref()? {
-            Coordinated::WaitEvent(wait) => wait.default.clone(),
+            Coordinated::WaitEvent(wait) => Some(wait),
             _ => None,
         }
     }

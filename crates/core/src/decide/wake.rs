@@ -45,6 +45,10 @@ impl Decision<'_> {
                 self.record(EventKind::TimeoutWarning { of: Clocked::Workflow, elapsed_ms, timeout_ms });
             }
             Timer::Wall => self.wall_expired(),
+            Timer::WallWarning => {
+                let spent = self.state().spend.clone();
+                self.record(EventKind::BudgetWarning { node: None, spent });
+            }
             Timer::CancelGrace => self.record(EventKind::RunCancelled { reason: self.cancel_reason() }),
             Timer::Continue => self.record(EventKind::RunContinued),
             Timer::Token(id) => self.token_expired(id),
@@ -117,6 +121,7 @@ impl Decision<'_> {
             timeout_ms: None,
             remind_every_ms: None,
             escalate: vec![],
+            budget_of: None,
             failure: None,
         };
         self.record(EventKind::GateOpened { gate, token: None, record: Box::new(record), report: None });
@@ -129,7 +134,7 @@ impl Decision<'_> {
         self.record(EventKind::BudgetExceeded { token: None, node: None, message: message.clone() });
         match self.graph().budget.map(|budget| budget.on_exceeded) {
             Some(OnExceeded::Fail) => self.fail_run(Failure::new(ErrorKind::BudgetExceeded, message)),
-            _ => self.ask_for_budget(None, message),
+            _ => self.ask_for_budget(None, None, message),
         }
     }
 }

@@ -152,6 +152,9 @@ pub struct GateRecord {
     /// Whom to ask next when the time is over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escalate: Vec<Name>,
+    /// The node whose budget it asks about; else the run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_of: Option<Name>,
     /// The failure that led here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,

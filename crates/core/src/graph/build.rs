@@ -102,7 +102,8 @@ impl Compiler<'_, '_> {
         let context_schema = self.check.schema(workflow.context_schema.as_ref(), "`context_schema`");
         let output_schema = self.check.schema(workflow.output_schema.as_ref(), "`output_schema`");
         let schemas = Written { state: context_schema.as_ref(), output: output_schema.as_ref() };
-        let nodes: Vec<Node> = (0..self.shape.slots.len()).map(|at| self.node(at, schemas)).collect();
+        let mut nodes: Vec<Node> = (0..self.shape.slots.len()).map(|at| self.node(at, schemas)).collect();
+        share_rules(self.shape, &mut nodes);
         (0..nodes.len()).for_each(|at| self.routes(at));
         let shape = self.shape;
         let transitions = shape.arrows.iter().map(|arrow| self.transition(arrow)).collect();
@@ -239,5 +240,15 @@ impl Check<'_> {
                 .label("expected another profile")
                 .help("let the last one have no `cheaper`"),
         );
+    }
+}
+
+/// A `foreach` whose items cannot be had fails as its node, which the node's rules are to judge.
+fn share_rules(shape: &Shape<'_>, nodes: &mut [Node]) {
+    for unit in shape.units.iter().filter(|unit| unit.head != unit.tail) {
+        let head = unit.head.0 as usize;
+        if matches!(shape.slots[head].part, super::shape::Part::Head) {
+            nodes[head].on_error = nodes[head + 1].on_error.clone();
+        }
     }
 }

@@ -448,6 +448,12 @@ impl Graph {
 }
 
 impl Node {
+    pub fn calls_workflow(&self) -> bool {
+        let Perform::Coordinator { task, .. } = &self.perform else { return false };
+        let action = task.steps.first().and_then(|step| step.action.coordinated.as_ref());
+        matches!(action, Some(Coordinated::WorkflowCall(_)))
+    }
+
     pub fn task(&self) -> Option<&Arc<Task>> {
         match &self.perform {
             Perform::Worker(task) | Perform::Coordinator { task, .. } => Some(task),

@@ -12,7 +12,7 @@ use super::shape::{Part, Shape, Slot};
 use super::tasks::{Parts, Place, is_lone_action};
 use super::types::Written;
 use super::{Coordinated, Node, NodeInput, Perform, Response, Step, Task, WriteTo, codes};
-use crate::def::{FanOut, Implementation, Inline, Kind, Name, NodeDef, NodeTimeout, TaskDef, Text};
+use crate::def::{Effect, FanOut, Implementation, Inline, Kind, Name, NodeDef, NodeTimeout, TaskDef, Text};
 use crate::problem::Problem;
 
 /// The compiler of one graph: the checker, the bones, and what has been compiled so far.
@@ -124,7 +124,9 @@ impl<'a, 's> Compiler<'a, 's> {
         node.on_timeout = on_timeout(def, task_def, &self.actions);
         node.on_error = self.rules(&def.on_error, &scope.with(ERROR));
         if node.on_timeout == NodeTimeout::Retry {
-            node.on_error.extend(self.retry_on_timeout());
+            // A task's own timeout follows `on_timeout`, then what is written.
+            let written = std::mem::take(&mut node.on_error);
+            node.on_error = self.retry_on_timeout().into_iter().chain(written).collect();
         }
         self.check.node_times(def, task_def, &Parts { actions: &self.actions, items: &self.items });
         let mapped = def.input_mapping.as_ref().map(|mapping| {
@@ -325,7 +327,9 @@ fn on_timeout(def: &NodeDef, task: Option<&TaskDef>, actions: &HashMap<Name, Kno
 /// What a fan-in must know of this node.
 pub(super) fn facts(at: usize, node: &Node, explicit_writes: bool) -> BranchFacts {
     let mut facts = BranchFacts { writer: explicit_writes.then_some(at), ..BranchFacts::default() };
+    // A task that must run once asks a human when it is lost.
     facts.waits = matches!(node.perform, Perform::Review)
+        || node.task().is_some_and(|task| task.effect == Effect::Once)
         || node
             .on_error
             .iter()

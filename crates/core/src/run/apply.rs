@@ -45,6 +45,7 @@ pub(super) fn check(run: &Run, event: &Event) -> Result<(), String> {
 pub(super) fn apply(run: &mut Run, event: &Event) {
     assert_eq!(event.seq, run.state.seq + 1, "events are applied in order, without gaps");
     run.state.seq = event.seq;
+    let before = run.state.now;
     run.state.now = run.state.now.max(event.at);
     match &event.kind {
         EventKind::RunQueued { start, .. } => run.queued(start),
@@ -110,7 +111,9 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::RunMutated { what, .. } => run.mutated(what),
         EventKind::BudgetWarning { node, .. } => run.budget_warned(node.as_ref()),
         EventKind::BudgetExceeded { token, .. } => run.budget_exceeded(*token),
-        EventKind::BudgetRaised { usd_micros } => run.budget_raised(*usd_micros),
+        EventKind::BudgetRaised { node, usd_micros, whole } => {
+            run.budget_raised(node.as_ref(), *usd_micros, *whole);
+        }
         EventKind::WorkflowExtended { by_ms } => run.extended(*by_ms),
         EventKind::RunPaused { reason, .. } => run.paused(*reason),
         EventKind::RunResumed { reason, .. } => run.resumed(*reason),
@@ -120,7 +123,7 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::RunCancelled { reason } => run.cancelled(reason),
         EventKind::RunTimedOut { failure } => run.timed_out(failure),
         EventKind::RunRetried { .. } => run.retried(),
-        EventKind::RunForked { run: id, token, input, .. } => run.forked(id, *token, input),
+        EventKind::RunForked { run: id, token, input, .. } => run.forked(id, *token, input, before),
     }
     run.tick();
 }

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::command::Command;
-use crate::lifecycle::{RunStatus, TokenStatus};
+use crate::lifecycle::RunStatus;
 
 impl Run {
     /// Tasks and children that are out and wanted, gates that are open. Performing one that is already
@@ -14,10 +14,7 @@ impl Run {
         }
         let cancelling = self.status() == RunStatus::Cancelling;
         for ((id, attempt), out) in &self.state.out {
-            let token = self.state.tokens.get(id).filter(|t| t.attempt == *attempt);
-            let wanted = token.is_some_and(|t| {
-                matches!(t.status(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow)
-            });
+            let wanted = self.state.tokens.get(id).is_some_and(|t| t.awaits(*attempt));
             match (&out.child, wanted && !cancelling) {
                 (None, true) => owed.extend(self.order(*id).map(Command::RunTask)),
                 (Some(child), true) => {

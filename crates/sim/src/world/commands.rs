@@ -23,18 +23,7 @@ impl World {
             Command::OpenGate { gate } => self.open_gate(id, gate),
             Command::CloseGate { .. } | Command::RemindGate { .. } => {}
             Command::StartChild(order) => self.order_child(id, *order),
-            Command::CancelChild { child, .. } => {
-                // A child that was to be cancelled before it began begins first; one that has ended says so again.
-                self.recover(|lost| match lost {
-                    Happening::StartChild { child: lost, .. } => *lost == child,
-                    Happening::ChildReport { parent, token, attempt, .. } => {
-                        *child == *format!("{parent}.{token}.{attempt}")
-                    }
-                    _ => false,
-                });
-                let reason = "the parent cancelled it".to_owned();
-                self.tell_child(child, Operation::Cancel, reason);
-            }
+            Command::CancelChild { child, .. } => self.cancel_child(child),
             Command::PauseChild { child, .. } => self.tell_child(child, Operation::Pause, String::new()),
             Command::ResumeChild { child, .. } => self.tell_child(child, Operation::Resume, String::new()),
         }
@@ -47,6 +36,28 @@ impl World {
         }
         self.order += 1;
         self.queue.insert((self.now.plus(after_ms), self.order), happening);
+    }
+
+    /// After a crash: a child that was to be cancelled before it began begins first, what it was told before
+    /// that it is told, and one that has ended says so again.
+    fn cancel_child(&mut self, child: Name) {
+        let is_about = |lost: &Happening| match lost {
+            Happening::StartChild { child: lost, .. } | Happening::Say { run: lost, .. } => *lost == child,
+            Happening::ChildReport { parent, token, attempt, .. } => {
+                *child == *format!("{parent}.{token}.{attempt}")
+            }
+            Happening::Report { .. } => false,
+        };
+        while self.recover(is_about) {}
+        let again = |queued: &Happening| match queued {
+            Happening::Say { run, what: Saying::Do { operation, .. }, quiet: true, .. } => {
+                *run == child && *operation == Operation::Cancel
+            }
+            _ => false,
+        };
+        if !self.queue.values().any(again) {
+            self.tell_child(child, Operation::Cancel, "the parent cancelled it".to_owned());
+        }
     }
 
     /// What a crash lost and is asked for again keeps its place.
@@ -176,6 +187,7 @@ impl World {
         start.allowance = order.allowance;
         start.timeout_ms = order.timeout_ms;
         start.limits = self.setting.start.limits;
+        start.child_budgets = super::child_budgets(&self.setting.library);
         let happening =
             Happening::StartChild { child: order.child, workflow: order.workflow, start: Box::new(start) };
         self.enqueue(0, happening);

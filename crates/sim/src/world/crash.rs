@@ -2,6 +2,8 @@
 //! and performs what it is owed. Workers and people live on: tasks report when they would have, and what was
 //! going to be said is said.
 
+use std::collections::BTreeSet;
+
 use wonder_core::Run;
 use wonder_core::def::Name;
 
@@ -22,11 +24,19 @@ impl World {
             }
         }
         let queue = std::mem::take(&mut self.queue);
+        // A pause and a resume under way together come to nothing, or to one of them: no order to compare.
+        let words = |child: &Name| {
+            let told = |happening: &&Happening| matches!(happening, Happening::Say { run, quiet: true, .. } if run == child);
+            queue.values().filter(told).count()
+        };
+        let tangled: BTreeSet<Name> = self.runs.keys().filter(|id| words(id) > 1).cloned().collect();
         for (due, happening) in queue {
             // A run that has ended is owed nothing; what it set going goes on without it.
             let survives = match &happening {
                 Happening::Say { quiet: false, .. } => true,
-                Happening::Say { run, .. } => parent_of(run).is_some_and(|parent| self.has_ended(parent)),
+                Happening::Say { run, .. } => {
+                    tangled.contains(run) || parent_of(run).is_some_and(|parent| self.has_ended(parent))
+                }
                 Happening::Report { task, .. } => self.has_ended(&task.0),
                 Happening::ChildReport { parent, .. } => self.has_ended(parent),
                 Happening::StartChild { child, .. } => {

@@ -15,7 +15,8 @@ fn reads(text: &str, name: &str) {
 #[test]
 fn the_workflow_in_the_readme_reads() {
     let readme = std::fs::read_to_string(root().join("README.md")).expect("README.md");
-    let blocks: Vec<&str> = readme.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let blocks: Vec<&str> =
+        readme.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert!(!blocks.is_empty(), "the README shows a workflow");
     blocks.iter().for_each(|block| reads(block, "README.md"));
 }

@@ -91,6 +91,25 @@ impl Run {
         }
     }
 
+    /// A fork goes on where its events were left: the time since then is nobody's.
+    pub(super) fn restart_clocks(&mut self, left_at: Time) {
+        self.set_workflow_timers(false);
+        let now = self.state.now;
+        if let Some(since) = self.state.clock.since {
+            self.state.clock.used_ms += left_at.since(since);
+            self.state.clock.since = Some(now);
+        }
+        self.set_workflow_timers(true);
+        for id in self.state.groups.keys().copied().collect::<Vec<_>>() {
+            self.stop_fan_in_clock(id);
+        }
+        self.restart_fan_in_clocks(left_at);
+        for id in self.state.gates.keys().copied().collect::<Vec<_>>() {
+            self.stop_gate_clock(id);
+            self.start_gate_clock(id);
+        }
+    }
+
     /// Fan-in clocks stood from `paused_at`, or from the first arrival if that came later.
     fn restart_fan_in_clocks(&mut self, paused_at: Time) {
         let now = self.state.now;

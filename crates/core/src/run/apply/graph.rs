@@ -52,6 +52,8 @@ impl Run {
         if !(unit.tail == node || (skipped && unit.head == node)) {
             return;
         }
+        // Skipped with an output stands in for a result: what needs it can go on.
+        let skipped = skipped && result.is_null();
         let state = &mut self.state.units[ix.0 as usize];
         state.status = if skipped { UnitStatus::Skipped } else { UnitStatus::Completed };
         state.result = result.clone();

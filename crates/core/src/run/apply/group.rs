@@ -65,6 +65,7 @@ impl Run {
             done: 0,
             failed: 0,
             failure: None,
+            last_failure: None,
             first_arrival: None,
             warned: false,
             kept: false,
@@ -198,6 +199,7 @@ impl Run {
             branch.failure = Some(failure.clone());
             group.failed += 1;
             group.failure.get_or_insert_with(|| failure.clone());
+            group.last_failure = Some(failure.clone());
             // A branch that came, waits, and fails all the same has not arrived.
             if branch.arrival.take().is_some() {
                 group.arrived -= 1;
@@ -306,6 +308,7 @@ impl Run {
         }
         if group.failed == 0 {
             group.failure = None;
+            group.last_failure = None;
         }
         let outer = group.outer;
         let reopen = std::mem::take(&mut group.closed);

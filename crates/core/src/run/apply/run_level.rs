@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::def::Name;
 use crate::error::Failure;
-use crate::event::TokenId;
+use crate::event::{EventKind, Report, TokenId};
 use crate::input::StartRun;
 use crate::lifecycle::{RunStatus, TokenStatus};
 use crate::run::Run;
 use crate::state::{Closing, Place, Timer, UnitState};
+use crate::time::Time;
 use crate::value::Value;
 
 impl Run {
@@ -39,9 +40,7 @@ impl Run {
         self.state.started_at = self.state.now;
         let own = self.state.start.as_ref().and_then(|s| s.timeout_ms);
         self.state.clock.limit_ms = own.unwrap_or(self.graph.timeout_ms);
-        if let Some(wall) = self.graph.budget.and_then(|b| b.wall_ms) {
-            self.state.timers.insert((self.state.now.plus(wall), Timer::Wall));
-        }
+        self.start_wall();
     }
 
     pub(super) fn yielded(&mut self) {
@@ -67,7 +66,10 @@ impl Run {
 
     pub(super) fn budget_warned(&mut self, node: Option<&Name>) {
         match node {
-            None => self.state.budget_warned = true,
+            None => {
+                self.state.budget_warned = true;
+                self.state.timers.retain(|(_, timer)| *timer != Timer::WallWarning);
+            }
             Some(node) => self.state.node_spend.entry(node.clone()).or_default().warned = true,
         }
     }
@@ -75,22 +77,42 @@ impl Run {
     /// Without a token it is the time that is spent; that comes once until somebody raises it.
     pub(super) fn budget_exceeded(&mut self, token: Option<TokenId>) {
         if token.is_none() {
-            self.state.timers.retain(|(_, timer)| *timer != Timer::Wall);
+            self.state.timers.retain(|(_, timer)| !matches!(timer, Timer::Wall | Timer::WallWarning));
         }
     }
 
-    pub(super) fn budget_raised(&mut self, usd_micros: u64) {
-        self.state.budget_raised_usd_micros = self.state.budget_raised_usd_micros.saturating_add(usd_micros);
-        self.state.budget_raises += 1;
-        self.state.budget_warned = false;
-        self.state.timers.retain(|(_, timer)| *timer != Timer::Wall);
-        if let Some(wall) = self.graph.budget.and_then(|b| b.wall_ms) {
+    pub(super) fn budget_raised(&mut self, node: Option<&Name>, usd_micros: u64, whole: bool) {
+        let raised = match node {
+            None => {
+                self.state.budget_warned = false;
+                &mut self.state.raised
+            }
+            Some(node) => {
+                let spend = self.state.node_spend.entry(node.clone()).or_default();
+                spend.warned = false;
+                &mut spend.raised
+            }
+        };
+        raised.usd_micros = raised.usd_micros.saturating_add(usd_micros);
+        raised.times += u64::from(whole);
+        // Time that was spent starts anew, whatever else was raised.
+        if node.is_none() && !self.state.timers.iter().any(|(_, timer)| *timer == Timer::Wall) {
+            self.start_wall();
+        }
+    }
+
+    fn start_wall(&mut self) {
+        if let Some(budget) = self.graph.budget
+            && let Some(wall) = budget.wall_ms
+        {
+            let warning = u64::try_from(u128::from(wall) * u128::from(budget.warn_at_permille) / 1_000);
             self.state.timers.insert((self.state.now.plus(wall), Timer::Wall));
+            self.state.timers.insert((self.state.now.plus(warning.unwrap_or(wall)), Timer::WallWarning));
         }
     }
 
     /// Ends every token that is not out; those that are have the grace.
-    pub(super) fn cancelling(&mut self, reason: &str, deadline: crate::time::Time) {
+    pub(super) fn cancelling(&mut self, reason: &str, deadline: Time) {
         self.state.closing = Some(Closing::Cancelled(reason.to_owned()));
         self.state.status = RunStatus::Cancelling;
         let out: BTreeSet<TokenId> = self.state.out.keys().map(|(id, _)| *id).collect();
@@ -203,15 +225,42 @@ impl Run {
         }
     }
 
-    /// A copy of another run's events goes on as a run of its own.
-    pub(super) fn forked(&mut self, id: &Name, token: TokenId, input: &Value) {
+    /// A copy of another run's events goes on as a run of its own: what was out and is still wanted will be
+    /// out again under its name, and of the rest nobody will ever report here.
+    pub(super) fn forked(&mut self, id: &Name, token: TokenId, input: &Value, left_at: Time) {
+        self.restart_clocks(left_at);
         if let Some(start) = &mut self.state.start {
             start.id = id.clone();
             start.parent = None;
         }
+        for (of, attempt) in self.state.out.keys().copied().collect::<Vec<_>>() {
+            let wanted = self.state.tokens.get(&of).is_some_and(|t| t.awaits(attempt));
+            if wanted {
+                self.rename_child(id, of, attempt);
+            } else {
+                self.state.child_orders.remove(&(of, attempt));
+                self.reported(of, attempt, &Report::default());
+            }
+        }
         if let (Some(token), false) = (self.state.tokens.get_mut(&token), input.is_null()) {
             token.overrides.input = input.clone();
             token.generation += 1;
+        }
+    }
+
+    /// A child's id derives from its parent's: the fork's children are its own.
+    fn rename_child(&mut self, run: &Name, of: TokenId, attempt: u32) {
+        let name: Name = format!("{run}.{of}.{attempt}").into();
+        if let Some(EventKind::ChildStarted { child, .. }) = self.state.child_orders.get_mut(&(of, attempt)) {
+            *child = name.clone();
+        }
+        if let Some(Place::WaitingForSubworkflow { child, .. }) =
+            self.state.tokens.get_mut(&of).map(|t| &mut t.place)
+        {
+            *child = name.clone();
+        }
+        if let Some(child) = self.state.out.get_mut(&(of, attempt)).and_then(|out| out.child.as_mut()) {
+            *child = name;
         }
     }
 }

@@ -70,9 +70,12 @@ impl Run {
 
     /// Puts a pending token where the pump will find it.
     fn line_up(&mut self, id: TokenId, node: NodeIx) {
-        if matches!(self.graph.node(node).perform, Perform::Worker(_)) {
+        let performed = self.graph.node(node);
+        if matches!(performed.perform, Perform::Worker(_)) {
             let rank = self.rank(node);
             self.state.ready.insert((rank, id));
+        } else if performed.calls_workflow() {
+            self.state.calling.insert(id);
         } else {
             self.state.entering.insert(id);
         }
@@ -95,7 +98,7 @@ impl Run {
         match old {
             Place::Pending => {
                 let rank = self.rank(node);
-                if !self.state.ready.remove(&(rank, id)) {
+                if !self.state.ready.remove(&(rank, id)) && !self.state.calling.remove(&id) {
                     self.state.entering.remove(&id);
                 }
             }
@@ -161,7 +164,15 @@ impl Run {
         token.generation = generation;
         let node = token.node;
         let downgrades = self.state.downgrades;
-        self.goes_out(id, attempt, Out { node, reserved, child: None, downgrades });
+        let wall_left_ms = self.wall_left_ms(node);
+        self.goes_out(id, attempt, Out { node, reserved, child: None, downgrades, wall_left_ms });
+    }
+
+    fn wall_left_ms(&self, node: u32) -> Option<u64> {
+        let node = &self.graph.nodes[node as usize];
+        let wall = node.budget?.wall_ms?;
+        let spent = self.state.node_spend.get(&node.reference)?;
+        Some(wall.saturating_mul(spent.raised.times + 1).saturating_sub(spent.spend.duration_ms))
     }
 
     pub(super) fn goes_out(&mut self, id: TokenId, attempt: u32, out: Out) {

@@ -30,6 +30,9 @@ impl Run {
             if let Some(place) = place {
                 self.place(token, place);
             }
+            if let (Some(failure), Some(token)) = (&record.failure, self.state.tokens.get_mut(&token)) {
+                token.last_error = Some(failure.clone());
+            }
         }
         let gate = Gate {
             record: record.clone(),
@@ -47,7 +50,7 @@ impl Run {
         }
     }
 
-    fn start_gate_clock(&mut self, id: GateId) {
+    pub(super) fn start_gate_clock(&mut self, id: GateId) {
         let now = self.state.now;
         let gate = self.state.gates.get_mut(&id).expect("only an open gate has a clock");
         if let Some(timeout) = gate.record.timeout_ms {
@@ -58,7 +61,7 @@ impl Run {
         }
     }
 
-    fn stop_gate_clock(&mut self, id: GateId) {
+    pub(super) fn stop_gate_clock(&mut self, id: GateId) {
         let of_gate = |timer: &Timer| matches!(timer, Timer::Gate(g) | Timer::GateWarning(g) if *g == id);
         self.state.timers.retain(|(_, timer)| !of_gate(timer));
     }
@@ -133,7 +136,7 @@ impl Run {
         let waiting = self.state.tokens.get_mut(token).expect("it was just placed");
         waiting.attempt = *attempt;
         let (node, reserved) = (waiting.node, allowance.unwrap_or_default());
-        let out = Out { node, reserved, child: Some(child.clone()), downgrades: 0 };
+        let out = Out { node, reserved, child: Some(child.clone()), downgrades: 0, wall_left_ms: None };
         self.state.child_orders.insert((*token, *attempt), kind.clone());
         self.goes_out(*token, *attempt, out);
     }
