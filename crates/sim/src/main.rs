@@ -103,7 +103,8 @@ fn scenarios(files: &[&str]) -> bool {
             wrong.is_empty() && well
         }),
     });
-    results.fold(true, |all, well| all && well)
+    // Every file is run, whatever came of those before it.
+    results.filter(|well| !well).count() == 0
 }
 
 fn said(well: bool) -> &'static str {

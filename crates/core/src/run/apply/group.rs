@@ -321,7 +321,8 @@ impl Run {
     }
 
     pub(super) fn start_fan_in_clock(&mut self, id: GroupId) {
-        if self.state.status != crate::lifecycle::RunStatus::Running {
+        let closed = self.state.groups.get(&id).is_none_or(|group| group.closed);
+        if closed || self.state.status != crate::lifecycle::RunStatus::Running {
             return;
         }
         for (at, timer) in self.fan_in_timers(id) {
