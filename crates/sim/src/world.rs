@@ -230,6 +230,13 @@ impl World {
     }
 
     fn next(&self) -> Option<Next> {
+        let reminder = |(_, timer): &(Time, Timer)| matches!(timer, Timer::Reminder(_));
+        if self.queue.is_empty()
+            && self.runs.values().all(|hosted| hosted.run.state().timers.iter().all(reminder))
+        {
+            // Nobody is left who could answer: reminding goes on for ever.
+            return None;
+        }
         let queued = self.queue.keys().next().copied();
         let deadlines = self.runs.iter().filter_map(|(id, hosted)| Some((hosted.run.next_deadline()?, id)));
         let deadline = deadlines.min().map(|(at, id)| (at, id.clone()));
