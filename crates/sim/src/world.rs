@@ -17,7 +17,7 @@ use wonder_core::Run;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::{Budget, Name};
 use wonder_core::error::ErrorKind;
-use wonder_core::event::{Event, GateId, TokenId};
+use wonder_core::event::{Event, EventKind, GateId, TokenId};
 use wonder_core::graph::Graph;
 use wonder_core::input::{ChildOutcome, Input, StartRun, TaskReport};
 use wonder_core::run::RunStatus;
@@ -41,6 +41,8 @@ pub const START: Time = Time(1_767_225_600_000);
 pub const ROOT: &str = "run";
 /// Inputs of one world; a run that needs more does not end.
 const INPUTS_MAX: usize = 50_000;
+/// Reminders in a row with nothing between them: nobody will come.
+const REMINDERS_MAX: u32 = 20;
 
 /// Workflows that can be started by name.
 pub type Library = BTreeMap<Name, Arc<Graph>>;
@@ -83,6 +85,8 @@ pub struct World {
     conditions: Vec<conditions::Condition>,
     journal: Vec<Line>,
     inputs: usize,
+    /// Reminders since anything else happened.
+    reminders: u32,
     violations: Vec<String>,
     /// While it comes back from a crash: what was lost, and where in the queue it stood.
     lost: Vec<((Time, u64), Happening)>,
@@ -183,6 +187,7 @@ impl World {
             tries: Tries::default(),
             journal: Vec::new(),
             inputs: 0,
+            reminders: 0,
             violations: Vec::new(),
             lost: Vec::new(),
         }
@@ -203,7 +208,8 @@ impl World {
             return false;
         }
         self.meet_conditions();
-        let Some(next) = self.next() else {
+        let next = self.next().filter(|_| self.reminders < REMINDERS_MAX);
+        let Some(next) = next else {
             return if self.idle_conditions() { true } else { self.check_idle() };
         };
         match next {
@@ -347,6 +353,8 @@ impl World {
     }
 
     fn record(&mut self, id: &Name, events: &[Event]) {
+        let reminds = events.iter().all(|event| matches!(event.kind, EventKind::GateReminded { .. }));
+        self.reminders = if reminds && self.queue.is_empty() { self.reminders + 1 } else { 0 };
         let hosted = self.runs.get_mut(id).expect("it has just answered");
         for event in events {
             hosted.names.learn(&event.kind);

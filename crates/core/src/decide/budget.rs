@@ -233,17 +233,10 @@ impl Decision<'_> {
     ) {
         let gate = self.next_gate();
         let record = GateRecord {
-            kind: GateKind::Budget,
-            title: "The budget is spent".to_owned(),
             body: Some(message),
             form: super::gate::form(GateKind::Budget),
-            assignees: vec![],
-            quorum: None,
-            timeout_ms: None,
-            remind_every_ms: None,
-            escalate: vec![],
             budget_of,
-            failure: None,
+            ..GateRecord::new(GateKind::Budget, "The budget is spent")
         };
         self.record(EventKind::GateOpened { gate, token, record: Box::new(record), report: None });
         self.request(Command::OpenGate { gate });

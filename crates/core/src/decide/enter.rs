@@ -158,8 +158,6 @@ impl Decision<'_> {
             templates.iter().map(|t| Ok(text(t)?.into())).collect::<Result<Vec<_>, Failure>>()
         };
         let record = GateRecord {
-            kind: GateKind::Node,
-            title: text(&spec.title)?,
             body: spec.body.as_ref().map(text).transpose()?,
             form: spec.form.as_ref().map_or(Value::Null, |form| form.doc().clone()),
             assignees: names(&spec.assignees)?,
@@ -167,8 +165,7 @@ impl Decision<'_> {
             timeout_ms: spec.timeout_ms.or(node.timeout_ms),
             remind_every_ms: spec.remind_every_ms,
             escalate: names(&spec.escalate)?,
-            budget_of: None,
-            failure: None,
+            ..GateRecord::new(GateKind::Node, text(&spec.title)?)
         };
         self.ask(id, record);
         Ok(())
@@ -178,17 +175,9 @@ impl Decision<'_> {
         let about = node.stands_for.map(|n| self.graph().node(n).reference.clone());
         let about = about.unwrap_or_else(|| node.reference.clone());
         let record = GateRecord {
-            kind: GateKind::Node,
-            title: format!("Review the result of {about}"),
             body: Some(self.token(id).carried.to_string()),
             form: super::gate::review_form(),
-            assignees: vec![],
-            quorum: None,
-            timeout_ms: None,
-            remind_every_ms: None,
-            escalate: vec![],
-            budget_of: None,
-            failure: None,
+            ..GateRecord::new(GateKind::Node, format!("Review the result of {about}"))
         };
         self.ask(id, record);
     }

@@ -324,17 +324,10 @@ impl Decision<'_> {
         self.say_timed_out(id, failed, TimeoutPolicy::Escalate);
         let gate = self.next_gate();
         let record = GateRecord {
-            kind,
-            title,
             body: Some(failed.failure.message.clone()),
             form: super::gate::form(kind),
-            assignees: vec![],
-            quorum: None,
-            timeout_ms: None,
-            remind_every_ms: None,
-            escalate: vec![],
-            budget_of: None,
             failure: Some(failed.failure.clone()),
+            ..GateRecord::new(kind, title)
         };
         let report = failed.report.clone();
         self.record(EventKind::GateOpened { gate, token: Some(id), record: Box::new(record), report });

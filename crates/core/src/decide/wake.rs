@@ -112,17 +112,9 @@ impl Decision<'_> {
     fn ask_to_extend(&mut self, message: String) {
         let gate = self.next_gate();
         let record = GateRecord {
-            kind: GateKind::Timeout,
-            title: "The workflow's time is over".to_owned(),
             body: Some(message),
             form: super::gate::form(GateKind::Timeout),
-            assignees: vec![],
-            quorum: None,
-            timeout_ms: None,
-            remind_every_ms: None,
-            escalate: vec![],
-            budget_of: None,
-            failure: None,
+            ..GateRecord::new(GateKind::Timeout, "The workflow's time is over")
         };
         self.record(EventKind::GateOpened { gate, token: None, record: Box::new(record), report: None });
         self.request(Command::OpenGate { gate });

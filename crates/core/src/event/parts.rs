@@ -160,6 +160,25 @@ pub struct GateRecord {
     pub failure: Option<Failure>,
 }
 
+impl GateRecord {
+    /// A gate that takes any answer, from anybody, at any time.
+    pub fn new(kind: GateKind, title: impl Into<String>) -> GateRecord {
+        GateRecord {
+            kind,
+            title: title.into(),
+            body: None,
+            form: Value::Null,
+            assignees: Vec::new(),
+            quorum: None,
+            timeout_ms: None,
+            remind_every_ms: None,
+            escalate: Vec::new(),
+            budget_of: None,
+            failure: None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelReason {
