@@ -152,14 +152,6 @@ impl Teller<'_> {
                 push(&mut text, told_report(report.as_ref()));
                 ("skipped", text)
             }
-            EventKind::TokenCancelled { token, reason, report } => {
-                let mut text = format!("{} {}", self.token(*token), word(reason));
-                push(&mut text, told_report(report.as_ref()));
-                ("cancelled", text)
-            }
-            EventKind::TokenAbandoned { token, late } => {
-                (if *late { "late" } else { "abandoned" }, self.token(*token))
-            }
             _ => return self.about_waits(kind),
         })
     }
@@ -185,6 +177,14 @@ impl Teller<'_> {
                     format!("{who} {} after {after}: {}", word(timeout_type), word(policy_applied));
                 push(&mut text, ends.then(|| "(ends)".to_owned()));
                 ("timed_out", text)
+            }
+            EventKind::TokenCancelled { token, reason, report } => {
+                let mut text = format!("{} {}", self.token(*token), word(reason));
+                push(&mut text, told_report(report.as_ref()));
+                ("cancelled", text)
+            }
+            EventKind::TokenAbandoned { token, late } => {
+                (if *late { "late" } else { "abandoned" }, self.token(*token))
             }
             EventKind::LateReport { token, report, .. } => {
                 let report = told_report(Some(report)).map(|report| format!(" {report}")).unwrap_or_default();
@@ -219,6 +219,12 @@ impl Teller<'_> {
                 push(&mut text, resumed.then(|| "(resumed)".to_owned()));
                 ("released", text)
             }
+            _ => return self.about_groups(kind),
+        })
+    }
+
+    fn about_groups(&self, kind: &EventKind) -> Told {
+        Some(match kind {
             EventKind::ChildStarted {
                 token, child, workflow, input, timeout_ms, allowance: bound, ..
             } => {
@@ -233,12 +239,6 @@ impl Teller<'_> {
                 push(&mut text, told_spend(spend));
                 ("child_completed", text)
             }
-            _ => return self.about_groups(kind),
-        })
-    }
-
-    fn about_groups(&self, kind: &EventKind) -> Told {
-        Some(match kind {
             EventKind::FanOut {
                 group,
                 token,

@@ -2,7 +2,7 @@
 //! and performs what it is owed. Workers and people live on: tasks report when they would have, and what was
 //! going to be said is said.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use wonder_core::Run;
 use wonder_core::def::Name;
@@ -25,17 +25,18 @@ impl World {
         }
         let queue = std::mem::take(&mut self.queue);
         // A pause and a resume under way together come to nothing, or to one of them: no order to compare.
-        let words = |child: &Name| {
-            let told = |happening: &&Happening| matches!(happening, Happening::Say { run, quiet: true, .. } if run == child);
-            queue.values().filter(told).count()
-        };
-        let tangled: BTreeSet<Name> = self.runs.keys().filter(|id| words(id) > 1).cloned().collect();
+        let mut told: BTreeMap<Name, u32> = BTreeMap::new();
+        for happening in queue.values() {
+            if let Happening::Say { run, quiet: true, .. } = happening {
+                *told.entry(run.clone()).or_default() += 1;
+            }
+        }
         for (due, happening) in queue {
             // A run that has ended is owed nothing; what it set going goes on without it.
             let survives = match &happening {
                 Happening::Say { quiet: false, .. } => true,
                 Happening::Say { run, .. } => {
-                    tangled.contains(run) || parent_of(run).is_some_and(|parent| self.has_ended(parent))
+                    told[run] > 1 || parent_of(run).is_some_and(|parent| self.has_ended(parent))
                 }
                 Happening::Report { task, .. } => self.has_ended(&task.0),
                 Happening::ChildReport { parent, .. } => self.has_ended(parent),
