@@ -60,9 +60,13 @@ pub(crate) fn fork(run: &mut Run, forked: EventKind, now: Time) -> Step {
     decision.record(forked);
     let out: Vec<TokenId> = decision.state().out.keys().map(|(id, _)| *id).collect();
     for id in out {
-        let live = decision.state().tokens.get(&id).is_some_and(|token| token.is_live());
-        if live && !decision.run.is_repeatable(id) {
-            let report = Some(crate::event::Report::default());
+        let Some(token) = decision.state().tokens.get(&id).filter(|token| token.is_live()) else { continue };
+        let report = Some(crate::event::Report::default());
+        if token.straggler.is_some() {
+            // It was to finish its task and go no further; here it has none.
+            let reason = crate::event::CancelReason::Straggler;
+            decision.record(EventKind::TokenCancelled { token: id, reason, report });
+        } else if !decision.run.is_repeatable(id) {
             let failed = fail::Failed { report, ..fail::Failed::of(crate::run::lost_in_fork()) };
             decision.fail(id, failed);
         }

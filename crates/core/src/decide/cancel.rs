@@ -18,12 +18,14 @@ impl Decision<'_> {
     /// Ends a token that is not wanted any more, and calls back what it had sent out.
     pub(super) fn cancel_token(&mut self, id: TokenId, reason: CancelReason) {
         let Some(token) = self.state().tokens.get(&id).filter(|token| token.is_live()) else { return };
-        let attempt = token.attempt;
+        let (attempt, is_out) = (token.attempt, token.awaits(token.attempt));
         let gate = match token.place {
             Place::WaitingForHuman { gate } | Place::Escalated { gate, .. } => Some(gate),
             _ => None,
         };
-        self.call_back(id, attempt);
+        if is_out {
+            self.call_back(id, attempt);
+        }
         if let Some(gate) = gate {
             self.close_gate(gate, "a cancelled node");
         }

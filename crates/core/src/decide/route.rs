@@ -70,12 +70,14 @@ impl Decision<'_> {
         if candidates.is_empty() {
             return Ok((on == On::Success).then_some(Plan::Ends));
         }
+        // A failure leaves by one way, outside the group that the node would have made.
+        let all = node.fan_out == FanOut::All && on == On::Success;
         let mut hops = Vec::new();
         for ix in candidates {
             let transition = graph.transition(ix);
             if fits(transition, lineage, &view)? {
                 hops.push(Hop { transition: ix, spread: self.spread(transition, &view)? });
-                if node.fan_out == FanOut::FirstMatch {
+                if !all {
                     break;
                 }
             }
@@ -91,16 +93,15 @@ impl Decision<'_> {
                 Ok(None)
             };
         }
-        let as_group = node.fan_out == FanOut::All;
-        let groups = u32::from(as_group) + u32::from(hops.iter().any(|hop| hop.spread.is_some()));
+        let groups = u32::from(all) + u32::from(hops.iter().any(|hop| hop.spread.is_some()));
         self.check_nesting(lineage, groups)?;
         if let [hop] = hops.as_slice()
-            && let (false, None) = (as_group, &hop.spread)
+            && let (false, None) = (all, &hop.spread)
             && let Some(at) = self.arrival(graph.transition(hop.transition), lineage.branch)
         {
             return Ok(Some(Plan::Arrives(at)));
         }
-        Ok(Some(Plan::Hops { hops, as_group }))
+        Ok(Some(Plan::Hops { hops, as_group: all }))
     }
 
     /// The branch of the group at whose fan-in this transition arrives, seen from `branch`. A token outside
