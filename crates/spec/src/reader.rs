@@ -37,7 +37,7 @@ pub struct Reading {
 pub enum Definition {
     Workflow(Arc<Bundle>),
     /// With the actions written in its steps, by their generated names.
-    Task(TaskDef, BTreeMap<Name, ActionDef>),
+    Task(TaskDef, BTreeMap<Name, Arc<ActionDef>>),
     Action(ActionDef),
     Prompt(PromptSpec),
     Model(ModelProfile),
@@ -283,12 +283,12 @@ impl Reader<'_> {
             let (kind, name) = match document {
                 Built::Workflow(bundle) => (DocumentKind::Workflow, &bundle.workflow.name),
                 Built::Task(task, actions) => {
-                    parts.tasks.entry(task.name.text.clone()).or_insert_with(|| task.clone());
+                    parts.tasks.entry(task.name.text.clone()).or_insert_with(|| Arc::new(task.clone()));
                     parts.actions.extend(actions.iter().map(|(name, action)| (name.clone(), action.clone())));
                     (DocumentKind::Task, &task.name)
                 }
                 Built::Action(action) => {
-                    parts.actions.entry(action.name.text.clone()).or_insert_with(|| action.clone());
+                    parts.actions.entry(action.name.text.clone()).or_insert_with(|| Arc::new(action.clone()));
                     (DocumentKind::Action, &action.name)
                 }
                 Built::Prompt(prompt) => {

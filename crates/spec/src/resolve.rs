@@ -4,6 +4,7 @@
 //! caller brought. What is nowhere is left out; the checker says so.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use wonder_core::def::{
     ActionDef, Bundle, Implementation, Inline, ModelProfile, Name, PromptSpec, Response, Rule, TaskDef, Text,
@@ -14,8 +15,8 @@ use crate::build::Parts;
 /// Definitions from outside the file, such as those pushed before, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
-    pub tasks: BTreeMap<Name, TaskDef>,
-    pub actions: BTreeMap<Name, ActionDef>,
+    pub tasks: BTreeMap<Name, Arc<TaskDef>>,
+    pub actions: BTreeMap<Name, Arc<ActionDef>>,
     pub prompts: BTreeMap<Name, PromptSpec>,
     pub models: BTreeMap<Name, ModelProfile>,
 }

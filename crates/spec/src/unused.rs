@@ -2,6 +2,7 @@
 //! carry them and that does nothing itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use wonder_core::def::{
     ActionDef, Bundle, Implementation, Inline, Mock, MockOutcome, Name, NodeDef, Spot, StepDef, TaskDef,
@@ -48,11 +49,11 @@ pub(crate) fn bundle(parts: &Parts, used: &Used, library: &Library) -> Option<Bu
     let alone: Vec<Name> = bundle.actions.keys().filter(|name| !named.contains(*name)).cloned().collect();
     for action in alone {
         let name: Name = format!("check:{action}").into();
-        bundle.tasks.insert(name.clone(), task(name, action));
+        bundle.tasks.insert(name.clone(), Arc::new(task(name, action)));
     }
     let name: Name = "check:nothing".into();
-    bundle.actions.insert(name.clone(), nothing_to_do(&name));
-    bundle.tasks.insert(name.clone(), task(name.clone(), name.clone()));
+    bundle.actions.insert(name.clone(), Arc::new(nothing_to_do(&name)));
+    bundle.tasks.insert(name.clone(), Arc::new(task(name.clone(), name.clone())));
     let node = NodeDef {
         reference: Text::new("node"),
         task: Text::new(name),

@@ -1,6 +1,7 @@
 //! Workflows, nodes and transitions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +16,9 @@ use crate::value::Value;
 pub struct Bundle {
     pub workflow: WorkflowDef,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub tasks: BTreeMap<Name, TaskDef>,
+    pub tasks: BTreeMap<Name, Arc<TaskDef>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub actions: BTreeMap<Name, ActionDef>,
+    pub actions: BTreeMap<Name, Arc<ActionDef>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prompts: BTreeMap<Name, PromptSpec>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -48,7 +48,7 @@ pub(super) struct KnownAction {
 }
 
 impl Check<'_> {
-    pub(super) fn action(&mut self, name: &Name, def: &ActionDef) -> KnownAction {
+    pub(super) fn action(&mut self, name: &Name, def: &Arc<ActionDef>) -> KnownAction {
         self.fields(def);
         let readings = self.readings(def);
         let requires = self.schema(def.requires.as_ref(), "`requires`");
@@ -57,8 +57,7 @@ impl Check<'_> {
             self.schema(output_schema.as_ref(), "`output_schema`");
         }
         let coordinated = self.coordinated(name, def);
-        let action =
-            Action { name: name.clone(), def: Arc::new(def.clone()), requires, produces, coordinated };
+        let action = Action { name: name.clone(), def: def.clone(), requires, produces, coordinated };
         KnownAction { action: Arc::new(action), readings: Arc::new(readings) }
     }
 

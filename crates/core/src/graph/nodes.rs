@@ -94,7 +94,7 @@ impl<'a, 's> Compiler<'a, 's> {
             return node;
         };
         let bundle = self.check.bundle;
-        let task = bundle.tasks.get(&def.task.text);
+        let task = bundle.tasks.get(&def.task.text).map(|task| &**task);
         if matches!(slot.part, Part::Whole | Part::Head) {
             self.kind_keys(def);
         }

@@ -1,6 +1,7 @@
 //! Documents: what each defines, and the definition.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use wonder_core::def::{
     ActionDef, Bundle, Kind, ModelProfile, Name, NodeDef, Prices, PromptSpec, TaskDef, Text, TransitionDef,
@@ -72,7 +73,7 @@ pub(crate) enum Built {
     /// With everything written inside it.
     Workflow(Box<Bundle>),
     /// With the actions written in its steps.
-    Task(TaskDef, BTreeMap<Name, ActionDef>),
+    Task(TaskDef, BTreeMap<Name, Arc<ActionDef>>),
     Action(ActionDef),
     Prompt(PromptSpec),
     Model(ModelProfile),
@@ -81,8 +82,8 @@ pub(crate) enum Built {
 /// Everything that can be named, by kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
-    pub tasks: BTreeMap<Name, TaskDef>,
-    pub actions: BTreeMap<Name, ActionDef>,
+    pub tasks: BTreeMap<Name, Arc<TaskDef>>,
+    pub actions: BTreeMap<Name, Arc<ActionDef>>,
     pub prompts: BTreeMap<Name, PromptSpec>,
     pub models: BTreeMap<Name, ModelProfile>,
 }
@@ -222,11 +223,11 @@ impl Build<'_> {
         let each = |key: &str| node.get(key).map_or(&[][..], Node::entries);
         for entry in each("tasks") {
             let name = self.spots.text(&entry.key, entry.key_span);
-            parts.tasks.insert(name.text.clone(), self.task(name, &entry.value));
+            parts.tasks.insert(name.text.clone(), Arc::new(self.task(name, &entry.value)));
         }
         for entry in each("actions") {
             let name = self.spots.text(&entry.key, entry.key_span);
-            parts.actions.insert(name.text.clone(), self.action(name, &entry.value));
+            parts.actions.insert(name.text.clone(), Arc::new(self.action(name, &entry.value)));
         }
         for entry in each("prompts") {
             let name = self.spots.text(&entry.key, entry.key_span);

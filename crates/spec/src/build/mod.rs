@@ -12,6 +12,7 @@ mod task;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -39,8 +40,8 @@ pub(crate) struct Build<'p> {
     /// Names that `foreach` gives to items, wherever.
     pub item_names: HashSet<Name>,
     /// Tasks and actions written in place, under names that cannot be written.
-    tasks: BTreeMap<Name, TaskDef>,
-    actions: BTreeMap<Name, ActionDef>,
+    tasks: BTreeMap<Name, Arc<TaskDef>>,
+    actions: BTreeMap<Name, Arc<ActionDef>>,
 }
 
 impl<'p> Build<'p> {

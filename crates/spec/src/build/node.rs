@@ -1,5 +1,7 @@
 //! Nodes, and the transitions written under them.
 
+use std::sync::Arc;
+
 use wonder_core::def::{Inline, MayMutate, Name, NodeDef, TaskDef, Text, TransitionDef};
 
 use super::{Build, one_or_list};
@@ -67,13 +69,13 @@ impl Build<'_> {
                     None => self.no_action(text.clone()),
                 };
                 let step = self.lone_step(name.clone(), action.implementation.kind(), action.spot);
-                self.actions.insert(name.clone(), action);
+                self.actions.insert(name.clone(), Arc::new(action));
                 (vec![step], Inline::Action)
             }
         };
         let retry = self.retry(node, "retry");
         let task = TaskDef { name: text.clone(), steps, retry, spot: reference.spot, ..TaskDef::default() };
-        self.tasks.insert(name, task);
+        self.tasks.insert(name, Arc::new(task));
         (text, None, inline)
     }
 

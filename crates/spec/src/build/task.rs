@@ -1,5 +1,7 @@
 //! Tasks and their steps.
 
+use std::sync::Arc;
+
 use wonder_core::def::{Name, Spot, StepCondition, StepDef, StepVerdict, TaskDef, Text};
 
 use super::Build;
@@ -81,7 +83,7 @@ impl Build<'_> {
             None => self.no_action(Text::new(name.clone())),
         };
         let text = Text { text: name.clone(), spot: action.spot };
-        self.actions.insert(name, action);
+        self.actions.insert(name, Arc::new(action));
         (text, None)
     }
 

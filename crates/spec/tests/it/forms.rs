@@ -61,7 +61,7 @@ fn names_come_from_the_workflow_then_the_file_then_the_library() {
         let mut library = wonder_spec::Library::default();
         for definition in reading.definitions {
             if let Definition::Task(task, actions) = definition {
-                library.tasks.insert(task.name.text.clone(), task);
+                library.tasks.insert(task.name.text.clone(), std::sync::Arc::new(task));
                 library.actions.extend(actions);
             }
         }
