@@ -365,6 +365,21 @@ pub struct Population {
     pub tasks_out: u64,
 }
 
+impl State {
+    /// The nearest branch outward that a fan-in will judge.
+    pub fn judged_branch(&self, from: BranchRef) -> Option<BranchRef> {
+        let mut next = Some(from);
+        while let Some(at) = next {
+            let group = self.groups.get(&at.group)?;
+            if group.target.is_some() {
+                return Some(at);
+            }
+            next = group.outer;
+        }
+        None
+    }
+}
+
 impl Token {
     pub fn status(&self) -> TokenStatus {
         match &self.place {

@@ -166,23 +166,10 @@ impl Decision<'_> {
 
     /// The branch has failed: its fan-in will judge. Without one the run fails.
     pub(super) fn fail_outward(&mut self, branch: Option<BranchRef>, failure: Failure) {
-        match branch.and_then(|at| self.judged_branch(at)) {
+        match branch.and_then(|at| self.state().judged_branch(at)) {
             Some(at) => self.cancel_branch(at, CancelReason::BranchFailed),
             None => self.fail_run(failure),
         }
-    }
-
-    /// The nearest branch outward that belongs to a group with a fan-in.
-    pub(super) fn judged_branch(&self, from: BranchRef) -> Option<BranchRef> {
-        let mut next = Some(from);
-        while let Some(at) = next {
-            let group = self.state().groups.get(&at.group)?;
-            if group.target.is_some() {
-                return Some(at);
-            }
-            next = group.outer;
-        }
-        None
     }
 
     /// Ends everything that is live in a branch.

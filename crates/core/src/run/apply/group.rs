@@ -178,21 +178,8 @@ impl Run {
         self.settle_branch(Some(innermost));
     }
 
-    /// The nearest branch outward that a fan-in will judge.
-    pub(super) fn joined_above(&self, from: BranchRef) -> Option<BranchRef> {
-        let mut next = Some(from);
-        while let Some(at) = next {
-            let group = self.state.groups.get(&at.group)?;
-            if group.target.is_some() {
-                return Some(at);
-            }
-            next = group.outer;
-        }
-        None
-    }
-
     pub(super) fn fail_branch(&mut self, branch: Option<BranchRef>, failure: &Failure) {
-        let Some(at) = branch.and_then(|at| self.joined_above(at)) else { return };
+        let Some(at) = branch.and_then(|at| self.state.judged_branch(at)) else { return };
         let group = self.state.groups.get_mut(&at.group).expect("it was just found");
         let branch = &mut group.branches[at.branch as usize];
         if branch.failure.is_none() {
@@ -231,7 +218,7 @@ impl Run {
             return;
         }
         self.close_group(id);
-        if outer.is_some_and(|at| self.joined_above(at).is_some()) {
+        if outer.is_some_and(|at| self.state.judged_branch(at).is_some()) {
             self.fail_branch(outer, failure);
             self.settle_branch(outer);
         }

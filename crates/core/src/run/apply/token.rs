@@ -289,7 +289,7 @@ impl Run {
         self.end(id, end, !handled, Some(failure));
         self.leave_branch(branch, id);
         // Without a fan-in to judge it the run fails, and leaves its branches as they are.
-        if !handled && branch.is_some_and(|at| self.joined_above(at).is_some()) {
+        if !handled && branch.is_some_and(|at| self.state.judged_branch(at).is_some()) {
             self.fail_branch(branch, failure);
             self.settle_branch(branch);
         }
@@ -381,7 +381,7 @@ impl Run {
     ) {
         match branch {
             None => self.state.ends.last = result.clone(),
-            Some(at) if self.joined_above(at).is_none() => {
+            Some(at) if self.state.judged_branch(at).is_none() => {
                 self.state.ends.by_ref.insert(reference.clone(), result.clone());
             }
             Some(_) => {}
