@@ -149,7 +149,7 @@ pub enum TaskOutcome {
     Completed {
         result: Value,
     },
-    /// `retry`: the failed step says `on_failure: retry`. `model`: it was a model's answer that failed.
+    /// `retry`: the failed step says `on_failure: retry`. `step`: which one it was.
     Failed {
         failure: Failure,
         retry: bool,

@@ -97,38 +97,32 @@ impl Decision<'_> {
             _ if !wanted => (vec![], vec![], false),
             None if node.writes_nothing => (vec![], vec![], false),
             None if lineage.branch.is_some() => (vec![], vec![], true),
-            None => self.default_write(node, &result)?,
+            None => self.default_write(node, &result),
             Some(writes) => {
                 let (patches, pending) = evaluate(writes, view)?;
                 (patches, pending, false)
             }
         };
         self.check_writes(lineage.branch, &pending)?;
-        let grown = match &growth {
-            None => None,
-            Some(mutation) => Some(graph.extended(mutation).map_err(refused)?),
-        };
-        let plan = match grown {
-            None => self.plan(&lineage, node, view.with_pending(&pending), On::Success)?,
-            // Its new transitions are looked at first, so the plan is made once the change is recorded.
-            Some(_) => None,
+        let view = view.with_pending(&pending);
+        let plan = match &growth {
+            None => self.plan(&lineage, node, view, On::Success)?,
+            // Its new transitions are looked at first: the way goes by the graph as it will be.
+            Some(mutation) => {
+                let grown = graph.extended(mutation).map_err(refused)?;
+                self.plan(&lineage, grown.node(at), View { graph: &grown, ..view }, On::Success)?
+            }
         };
         let plan = plan.unwrap_or(Plan::Ends);
         Ok(Outcome { patches, unmapped, plan, lineage, growth, result })
     }
 
     fn record_done(&mut self, id: TokenId, at: NodeIx, outcome: Outcome, report: Option<Report>, how: How) {
-        let Outcome { result, patches, unmapped, mut plan, lineage, growth } = outcome;
+        let Outcome { result, patches, unmapped, plan, lineage, growth } = outcome;
         if let Some(mutation) = growth {
             let reason = format!("{} asked for it", self.graph().node(at).reference);
             self.record(EventKind::RunMutated { token: Some(id), reason, what: RunChange::Graph(mutation) });
             self.start_ready_units();
-            let graph = self.graph();
-            let view = self.view(id).with_result(&result);
-            match self.plan(&lineage, graph.node(at), view, On::Success) {
-                Ok(planned) => plan = planned.unwrap_or(Plan::Ends),
-                Err(failure) => return self.not_done(id, failure, report, &how),
-            }
         }
         let then = plan.then();
         self.record(match how {
@@ -178,15 +172,11 @@ impl Decision<'_> {
     }
 
     /// `state.<ref> = result`; an inner node of a dag's `foreach` writes under the name of its unit.
-    fn default_write(
-        &self,
-        node: &Node,
-        result: &Value,
-    ) -> Result<(Vec<Patch>, Vec<Pending>, bool), Failure> {
+    fn default_write(&self, node: &Node, result: &Value) -> (Vec<Patch>, Vec<Pending>, bool) {
         let reference = node.unit.map_or(&node.reference, |unit| &self.run.graph().unit(unit).reference);
         let to = Target { root: Root::State, path: vec![reference.clone()] };
         let patch = Patch { to: to.clone(), value: PatchValue::Result(vec![]) };
-        Ok((vec![patch], vec![Pending { to, value: result.clone() }], false))
+        (vec![patch], vec![Pending { to, value: result.clone() }], false)
     }
 
     pub(super) fn check_size(&self, value: &Value) -> Result<(), Failure> {

@@ -52,8 +52,8 @@ impl Plan {
 }
 
 impl Decision<'_> {
-    /// Where a token at `node` goes. `view` is what conditions see; `on` how the node ended. None: no
-    /// failure transition fits, which is nobody's mistake.
+    /// Where a token at `node` goes. `view` is what conditions see, and whose graph is followed; `on` how the
+    /// node ended. None: no failure transition fits, which is nobody's mistake.
     pub(super) fn plan(
         &self,
         lineage: &Lineage,
@@ -61,7 +61,7 @@ impl Decision<'_> {
         view: View<'_>,
         on: On,
     ) -> Result<Option<Plan>, Failure> {
-        let graph = self.run.graph();
+        let graph = view.graph;
         let listens = |ix: &&TransitionIx| {
             let transition = graph.transition(**ix);
             transition.on == on || transition.on == On::Any
@@ -97,7 +97,7 @@ impl Decision<'_> {
         self.check_nesting(lineage, groups)?;
         if let [hop] = hops.as_slice()
             && let (false, None) = (all, &hop.spread)
-            && let Some(at) = self.arrival(graph.transition(hop.transition), lineage.branch)
+            && let Some(at) = self.arrival(graph, graph.transition(hop.transition), lineage.branch)
         {
             return Ok(Some(Plan::Arrives(at)));
         }
@@ -106,13 +106,18 @@ impl Decision<'_> {
 
     /// The branch of the group at whose fan-in this transition arrives, seen from `branch`. A token outside
     /// any such group passes straight through: one definition works in both places.
-    fn arrival(&self, transition: &Transition, branch: Option<BranchRef>) -> Option<BranchRef> {
+    fn arrival(
+        &self,
+        graph: &Graph,
+        transition: &Transition,
+        branch: Option<BranchRef>,
+    ) -> Option<BranchRef> {
         let sync = transition.sync?;
         let mut next = branch;
         while let Some(at) = next {
             let group = &self.state().groups[&at.group];
             if group.target == Some(transition.to.0)
-                && sync.group.is_none_or(|named| self.made_by(at.group, named))
+                && sync.group.is_none_or(|named| self.made_by(graph, at.group, named))
             {
                 return Some(at);
             }
@@ -121,13 +126,11 @@ impl Decision<'_> {
         None
     }
 
-    fn made_by(&self, group: GroupId, source: Source) -> bool {
+    fn made_by(&self, graph: &Graph, group: GroupId, source: Source) -> bool {
         let group = &self.state().groups[&group];
         match source {
             Source::Node(node) => group.transition.is_none() && group.node == node.0,
-            Source::Transition(ix) => {
-                group.transition.as_ref() == Some(&self.run.graph().transition(ix).reference)
-            }
+            Source::Transition(ix) => group.transition.as_ref() == Some(&graph.transition(ix).reference),
         }
     }
 
@@ -238,7 +241,7 @@ impl Decision<'_> {
         transition: &Transition,
         branch: Option<BranchRef>,
     ) {
-        if let Some(at) = self.arrival(transition, branch) {
+        if let Some(at) = self.arrival(self.run.graph(), transition, branch) {
             let within = branch.filter(|within| *within != at);
             self.record(EventKind::BranchArrived { token, group: at.group, branch: at.branch, within });
         }
