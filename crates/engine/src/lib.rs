@@ -1,0 +1,71 @@
+//! What every host of Wonder offers: the [`Engine`] trait and its plain requests and answers.
+//!
+//! The command line and the server speak to an `Engine` and never ask which one it is: the embedded host,
+//! another process that owns the database, or Temporal. Everything here is data that serialises, so that a
+//! request can be passed on as it is. No IO, no async runtime: a pending answer is a boxed future.
+
+mod error;
+mod request;
+pub mod timeline;
+mod view;
+
+use std::future::Future;
+use std::pin::Pin;
+
+pub use error::{EngineError, ErrorCode};
+pub use request::{Act, Answer, Drive, Filter, Follow, Request, Response, Signal, Start, Workflow};
+pub use view::{GateView, LogLine, LogStream, Progress, RunRow, RunView, Status, Updates, WaitView};
+
+pub type Reply<T> = Result<T, EngineError>;
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Reply<T>> + Send + 'a>>;
+
+/// Runs workflows durably. What it has acknowledged is committed.
+pub trait Engine: Send + Sync {
+    /// The one way in. The typed methods below only wrap and unwrap.
+    fn ask(&self, request: Request) -> Pending<'_, Response>;
+}
+
+macro_rules! typed {
+    ($(#[doc = $doc:literal] $name:ident($($arg:ident: $ty:ty),*) -> $answer:ty = $request:expr => $response:ident;)*) => {
+        impl dyn Engine + '_ {
+            $(
+                #[doc = $doc]
+                pub async fn $name(&self, $($arg: $ty),*) -> Reply<$answer> {
+                    match self.ask($request).await? {
+                        Response::$response(answer) => Ok(answer),
+                        other => Err(EngineError::internal(format!(
+                            "asked for {} and was given {other:?}", stringify!($name)
+                        ))),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+typed! {
+    #[doc = "Starts a run; when this returns it will not be lost."]
+    start(start: Start) -> Box<RunView> = Request::Start(Box::new(start)) => Run;
+    #[doc = "Cancels, kills, pauses, resumes or retries a run."]
+    act(run: String, act: Act, drive: Drive) -> Box<RunView> = Request::Act { run, act, drive } => Run;
+    #[doc = "Answers a gate."]
+    answer(answer: Answer) -> Box<RunView> = Request::Answer(answer) => Run;
+    #[doc = "Tells a run of an outside event."]
+    signal(signal: Signal) -> Box<RunView> = Request::Signal(signal) => Run;
+    #[doc = "Carries on a run that nobody drives, if it is live; changes nothing else."]
+    adopt(run: String) -> Box<RunView> = Request::Adopt { run } => Run;
+    #[doc = "A run as it is now."]
+    find(run: String) -> Box<RunView> = Request::Find { run } => Run;
+    #[doc = "Runs, the newest first."]
+    list(filter: Filter) -> Vec<RunRow> = Request::List(filter) => Runs;
+    #[doc = "Open gates, the oldest first; those of one run and its children, or all."]
+    gates(run: Option<String>) -> Vec<GateView> = Request::Gates { run } => Gates;
+    #[doc = "Events and lines of output after the given places; waits for the first of them if told to."]
+    follow(follow: Follow) -> Updates = Request::Follow(follow) => Updates;
+    #[doc = "What each live token of a run, and of its children, waits for."]
+    why(run: String) -> Vec<String> = Request::Why { run } => Why;
+    #[doc = "Waits until a run has ended, or only waits for people or outside events; or until the time is over."]
+    wait(run: String, wait_ms: u64) -> Box<RunView> = Request::Wait { run, wait_ms } => Run;
+    #[doc = "The definition a run was started with."]
+    definition(run: String) -> Workflow = Request::Definition { run } => Definition;
+}

@@ -1,0 +1,161 @@
+//! What can be asked of an engine, and the shapes of its answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use wonder_core::Value;
+use wonder_core::def::Bundle;
+use wonder_core::graph::Graph;
+
+use crate::view::{GateView, RunRow, RunView, Updates};
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    Start(Box<Start>),
+    Act {
+        run: String,
+        act: Act,
+        drive: Drive,
+    },
+    Answer(Answer),
+    Signal(Signal),
+    /// Carry on a run that nobody drives, if it is live; changes nothing else.
+    Adopt {
+        run: String,
+    },
+    Find {
+        run: String,
+    },
+    List(Filter),
+    Gates {
+        run: Option<String>,
+    },
+    Follow(Follow),
+    Why {
+        run: String,
+    },
+    Wait {
+        run: String,
+        wait_ms: u64,
+    },
+    Definition {
+        run: String,
+    },
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    Run(Box<RunView>),
+    Runs(Vec<RunRow>),
+    Gates(Vec<GateView>),
+    Updates(Updates),
+    Why(Vec<String>),
+    Definition(Workflow),
+}
+
+/// A workflow with all it names: what a definition is when it travels.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Workflow {
+    pub bundle: Arc<Bundle>,
+    /// The same, already checked and compiled, if it comes from this process.
+    #[serde(skip)]
+    pub graph: Option<Arc<Graph>>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Start {
+    /// Chosen by whoever asks, so that asking twice starts one run; else the engine chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub workflow: Workflow,
+    /// Workflows it may call by name, beside itself: those of the same file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callable: Vec<Workflow>,
+    pub input: Value,
+    /// Where relative paths and commands start; kept with the run.
+    pub workdir: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    pub drive: Drive,
+}
+
+/// Whether to carry the run on after recording what was asked.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Drive {
+    #[default]
+    On,
+    /// Only record (`--detach` without a server).
+    Off,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    Cancel {
+        reason: String,
+        grace_ms: Option<u64>,
+    },
+    Kill {
+        reason: String,
+    },
+    Pause {
+        by: String,
+    },
+    /// Ends a pause; carries on a run that nobody drives.
+    Resume {
+        by: String,
+    },
+    Retry {
+        by: String,
+    },
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Answer {
+    /// `RUN:NUMBER`, or as much of it as is unique.
+    pub gate: String,
+    pub answer: Value,
+    pub by: String,
+    pub drive: Drive,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Signal {
+    pub run: String,
+    pub event: String,
+    pub key: Value,
+    pub payload: Value,
+    /// False: lost, and refused, if nobody waits for it.
+    pub keep: bool,
+    pub drive: Drive,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Filter {
+    pub workflow: Option<String>,
+    /// `waiting` included, which is derived.
+    pub status: Option<String>,
+    /// Child runs too.
+    pub children: bool,
+    pub limit: Option<u32>,
+}
+
+/// Where a reader stands, and how long it is willing to wait for more.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Follow {
+    /// Run and the number of the last event seen.
+    pub events_after: Vec<(String, u64)>,
+    /// Run and the number of the last line seen; its children's lines included.
+    pub logs_after: Option<(String, u64)>,
+    pub wait_ms: u64,
+    /// At most so many events and so many lines.
+    pub limit: Option<u32>,
+}

@@ -1,0 +1,222 @@
+//! Runs and gates as people and programs see them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use wonder_core::error::Failure;
+use wonder_core::event::{Event, GateKind};
+use wonder_core::state::Metrics;
+use wonder_core::{RunStatus, Time, Value};
+
+/// A run's status as it is shown: the core's, and `waiting`, which is derived.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Queued,
+    Running,
+    Waiting,
+    Paused,
+    Cancelling,
+    Completed,
+    Failed,
+    Cancelled,
+    TimedOut,
+    /// Set aside: its stored events do not fit together, or a rule broke on it.
+    Quarantined,
+}
+
+impl Status {
+    pub const ALL: [Status; 10] = [
+        Status::Queued,
+        Status::Running,
+        Status::Waiting,
+        Status::Paused,
+        Status::Cancelling,
+        Status::Completed,
+        Status::Failed,
+        Status::Cancelled,
+        Status::TimedOut,
+        Status::Quarantined,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Queued => "queued",
+            Status::Running => "running",
+            Status::Waiting => "waiting",
+            Status::Paused => "paused",
+            Status::Cancelling => "cancelling",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+            Status::Cancelled => "cancelled",
+            Status::TimedOut => "timed_out",
+            Status::Quarantined => "quarantined",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// Nothing will happen to it any more, unless somebody retries it.
+    pub fn is_end(self) -> bool {
+        matches!(
+            self,
+            Status::Completed | Status::Failed | Status::Cancelled | Status::TimedOut | Status::Quarantined
+        )
+    }
+
+    pub fn of(status: RunStatus, waiting: bool) -> Status {
+        match status {
+            RunStatus::Running if waiting => Status::Waiting,
+            RunStatus::Queued => Status::Queued,
+            RunStatus::Running => Status::Running,
+            RunStatus::Paused => Status::Paused,
+            RunStatus::Cancelling => Status::Cancelling,
+            RunStatus::Completed => Status::Completed,
+            RunStatus::Failed => Status::Failed,
+            RunStatus::Cancelled => Status::Cancelled,
+            RunStatus::TimedOut => Status::TimedOut,
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One line of a list of runs.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct RunRow {
+    pub run: String,
+    pub workflow: String,
+    pub version: u32,
+    pub status: Status,
+    /// The run it belongs to: itself, or the one that nobody called.
+    pub root: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    pub started_at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Time>,
+    pub usd_micros: u64,
+    pub tokens: u64,
+    /// An engine carries it on now. False for a live run: it was interrupted, `resume` goes on.
+    pub driven: bool,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// One run, complete.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct RunView {
+    #[serde(flatten)]
+    pub row: RunRow,
+    pub seq: u64,
+    pub input: Value,
+    /// Of the run's own scope, as it is now.
+    pub state: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    /// What the run and its children wait for from outside; empty unless nothing else is going on.
+    pub waiting: Vec<WaitView>,
+    /// It has ended, or nothing will happen until somebody says something: no task is out, nothing sleeps or
+    /// backs off, here and in its children.
+    pub quiet: bool,
+    pub metrics: Metrics,
+    pub duration_ms: u64,
+    /// Its budget, if it has one, in micro-dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd_micros: Option<u64>,
+    /// Child runs, in the order they were started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<String>,
+}
+
+/// One thing from outside that a run waits for.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
+pub enum WaitView {
+    Gate {
+        gate: String,
+        kind: GateKind,
+        node: Option<String>,
+        title: String,
+    },
+    Event {
+        run: String,
+        node: String,
+        event: String,
+        key: Value,
+    },
+    /// Somebody paused it.
+    Resume {
+        run: String,
+    },
+}
+
+/// A gate as people see it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct GateView {
+    /// `RUN:NUMBER`.
+    pub id: String,
+    pub run: String,
+    /// The run that nobody called.
+    pub root: String,
+    pub workflow: String,
+    pub node: Option<String>,
+    pub kind: GateKind,
+    pub title: String,
+    pub body: Option<String>,
+    /// A JSON Schema; null takes anything.
+    pub form: Value,
+    pub assignees: Vec<String>,
+    pub opened_at: Time,
+    pub deadline: Option<Time>,
+}
+
+/// What is new to a reader.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Updates {
+    /// In order for each run.
+    pub events: Vec<(String, Event)>,
+    pub logs: Vec<LogLine>,
+    /// How far the runs asked about are.
+    pub runs: Vec<Progress>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Progress {
+    pub run: String,
+    pub seq: u64,
+    pub status: Status,
+}
+
+/// What a task said while it ran. Kept with the run; no part of its events.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct LogLine {
+    /// From 1, for the whole database.
+    pub number: u64,
+    pub run: String,
+    pub at: Time,
+    pub node: String,
+    pub token: u64,
+    pub attempt: u32,
+    pub step: String,
+    pub stream: LogStream,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogStream {
+    Stdout,
+    Stderr,
+    /// The worker's own words.
+    Note,
+}

@@ -1,0 +1,315 @@
+//! The way in: this process owns the database, reaches the process that does, or only reads.
+//!
+//! When the owner that it reached leaves, a connection takes over or finds the next owner, and asks for its
+//! own runs to be carried on. Whoever holds it sees an engine that goes on.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{RwLock, oneshot};
+use wonder_actions::Worker;
+use wonder_engine::{Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
+
+use crate::driver::{Driver, HostEvent};
+use crate::executor::{Equipment, Executor};
+use crate::host::Host;
+use crate::lock::{self, Claim, Owner, Ownership};
+use crate::shared::Shared;
+use crate::socket::{self, Remote};
+use crate::store::{Counters, Writer, unreachable_file};
+use crate::{Leaving, Options, Purpose, clock};
+
+/// How long an owner may take to answer the door.
+const DOOR: Duration = Duration::from_secs(20);
+const KNOCK: Duration = Duration::from_millis(10);
+
+/// Opens the database directory. If another process owns it, requests go there.
+pub async fn open(options: Options, purpose: Purpose) -> Reply<Connection> {
+    let way = enter(&options, purpose).await?;
+    let mine = Mutex::default();
+    Ok(Connection { options, purpose, way: RwLock::new(way), mine })
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    options: Options,
+    purpose: Purpose,
+    way: RwLock<Way>,
+    /// Runs that this process asked for, and wants carried on whoever owns the database.
+    mine: Mutex<BTreeSet<String>>,
+}
+
+#[derive(Debug)]
+enum Way {
+    Owning(Box<Owned>),
+    Asking(Remote, Owner),
+    Reading(Host),
+    Gone,
+}
+
+/// Everything an owner has going.
+#[derive(Debug)]
+struct Owned {
+    host: Host,
+    driver: mpsc::Sender<HostEvent>,
+    thread: JoinHandle<()>,
+    serving: tokio::task::JoinHandle<()>,
+    shared: Shared,
+    counters: Arc<Counters>,
+    ownership: Ownership,
+}
+
+/// How much this process has written, for tests that count.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Written {
+    pub commits: u64,
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+impl Engine for Connection {
+    fn ask(&self, request: Request) -> Pending<'_, Response> {
+        Box::pin(self.answer(request))
+    }
+}
+
+impl Connection {
+    pub fn engine(&self) -> &dyn Engine {
+        self
+    }
+
+    /// The process that owns the database, if it is another one.
+    pub async fn owner(&self) -> Option<u32> {
+        match &*self.way.read().await {
+            Way::Asking(_, owner) => Some(owner.pid),
+            _ => None,
+        }
+    }
+
+    /// Whether runs are carried on here that others asked for.
+    pub async fn serves_others(&self) -> bool {
+        let mine = self.mine().clone();
+        match &*self.way.read().await {
+            Way::Owning(owned) => owned.shared.driven().iter().any(|root| !mine.contains(&**root)),
+            _ => false,
+        }
+    }
+
+    pub async fn written(&self) -> Written {
+        match &*self.way.read().await {
+            Way::Owning(owned) => Written {
+                commits: owned.counters.commits.load(Ordering::Relaxed),
+                rows: owned.counters.rows.load(Ordering::Relaxed),
+                bytes: owned.counters.bytes.load(Ordering::Relaxed),
+            },
+            _ => Written::default(),
+        }
+    }
+
+    pub async fn close(self, leaving: Leaving) {
+        if let Way::Owning(owned) = self.way.into_inner() {
+            owned.close(leaving).await;
+        }
+    }
+
+    fn mine(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.mine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self, mut request: Request) -> Reply<Response> {
+        if let Request::Start(start) = &mut request {
+            // Named here, so that asking twice starts one.
+            start.id.get_or_insert_with(|| ulid::Ulid::generate().to_string());
+        }
+        loop {
+            let answered = match &*self.way.read().await {
+                Way::Owning(owned) => owned.host.ask(request.clone()).await,
+                Way::Asking(remote, _) => remote.ask(request.clone()).await,
+                Way::Reading(host) => host.ask(request.clone()).await,
+                Way::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
+            };
+            match answered {
+                Err(error) if is_lost(&error) => self.find_another_way().await?,
+                Ok(response) => {
+                    self.remember(&request, &response);
+                    return Ok(response);
+                }
+                refused => return refused,
+            }
+        }
+    }
+
+    fn remember(&self, request: &Request, response: &Response) {
+        let Response::Run(view) = response else { return };
+        let wants = match request {
+            Request::Start(start) => start.drive == Drive::On,
+            Request::Act { drive, .. } => *drive == Drive::On,
+            Request::Answer(answer) => answer.drive == Drive::On,
+            Request::Signal(signal) => signal.drive == Drive::On,
+            Request::Adopt { .. } => true,
+            _ => false,
+        };
+        if wants {
+            self.mine().insert(view.row.root.clone());
+        }
+    }
+
+    /// The owner is leaving or gone: take over, or find the next.
+    async fn find_another_way(&self) -> Reply<()> {
+        let mut way = self.way.write().await;
+        if matches!(&*way, Way::Owning(_) | Way::Reading(_)) {
+            // Somebody else of this process has found it meanwhile, or we leave ourselves.
+            let Way::Owning(owned) = &*way else { return Ok(()) };
+            let leaves = owned.thread.is_finished();
+            return if leaves {
+                Err(EngineError::new(ErrorCode::Closing, "the database was left"))
+            } else {
+                Ok(())
+            };
+        }
+        tokio::time::sleep(KNOCK).await;
+        *way = Way::Gone;
+        *way = enter(&self.options, self.purpose).await?;
+        let mine = self.mine().clone();
+        for run in mine {
+            let adopt = Request::Adopt { run };
+            let adopted = match &*way {
+                Way::Owning(owned) => owned.host.ask(adopt).await,
+                Way::Asking(remote, _) => remote.ask(adopt).await,
+                _ => break,
+            };
+            match adopted {
+                // It is leaving too: the next request tries again.
+                Err(error) if is_lost(&error) => break,
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_lost(error: &EngineError) -> bool {
+    matches!(error.code, ErrorCode::Disconnected | ErrorCode::Closing)
+}
+
+async fn enter(options: &Options, purpose: Purpose) -> Reply<Way> {
+    match purpose {
+        Purpose::Act => act(options).await,
+        Purpose::Look => look(options).await,
+    }
+}
+
+async fn act(options: &Options) -> Reply<Way> {
+    make_home(&options.home)?;
+    let until = Instant::now() + DOOR;
+    let mut last = None;
+    while Instant::now() < until {
+        match lock::claim(&options.home)? {
+            Claim::Mine(ownership) => {
+                return own(options, ownership).map(|owned| Way::Owning(Box::new(owned)));
+            }
+            Claim::Taken(owner) => {
+                last = owner.or(last);
+                if let Some(owner) = last.clone().filter(|owner| answers(owner)) {
+                    return Ok(Way::Asking(Remote { socket: owner.socket.clone() }, owner));
+                }
+            }
+        }
+        tokio::time::sleep(KNOCK).await;
+    }
+    let who = last.map_or_else(|| "another process".to_owned(), |owner| format!("process {}", owner.pid));
+    let message = format!("{who} owns {} but does not answer", options.home.display());
+    Err(EngineError::new(ErrorCode::Storage, message)
+        .help("If it hangs, end it; its runs are safe. Or use another directory: WONDER_HOME=DIR."))
+}
+
+fn answers(owner: &Owner) -> bool {
+    std::os::unix::net::UnixStream::connect(&owner.socket).is_ok()
+}
+
+async fn look(options: &Options) -> Reply<Way> {
+    if let Some(owner) = lock::owner(&options.home).filter(answers) {
+        return Ok(Way::Asking(Remote { socket: owner.socket.clone() }, owner));
+    }
+    fire_overdue(options)?;
+    Ok(Way::Reading(Host::new(&options.home, None, Shared::default())))
+}
+
+/// Deadlines that passed while nobody owned the database fire now. What they lead to is left to whoever
+/// carries the run on.
+fn fire_overdue(options: &Options) -> Reply<()> {
+    let Some(connection) = crate::store::open_reader(&options.home)? else { return Ok(()) };
+    let path = crate::store::database(&options.home);
+    let due = crate::store::Reader::new(&connection, &path).timers(Some(clock::now()))?;
+    drop(connection);
+    if due.is_empty() {
+        return Ok(());
+    }
+    // Somebody else may own it by now, or the directory cannot be written: then they do not fire here.
+    let Ok(Claim::Mine(ownership)) = lock::claim(&options.home) else { return Ok(()) };
+    let Ok(store) = Writer::open(&options.home, options.durability) else { return Ok(()) };
+    let (sender, inbox) = mpsc::channel();
+    let mut driver = driver(options, store, Shared::default(), (sender, inbox))?;
+    driver.fire_overdue();
+    driver.store.close();
+    drop(ownership);
+    Ok(())
+}
+
+fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
+    let listener = socket::bind(&ownership.socket)?;
+    let store = Writer::open(&options.home, options.durability)?;
+    let counters = store.counters.clone();
+    let shared = Shared::default();
+    let (sender, inbox) = mpsc::channel();
+    let driver = driver(options, store, shared.clone(), (sender.clone(), inbox))?;
+    let host = Host::new(&options.home, Some(sender.clone()), shared.clone());
+    let thread = std::thread::Builder::new().name("wonder-driver".to_owned());
+    let thread = thread
+        .spawn(move || driver.drive())
+        .map_err(|error| EngineError::internal(format!("no thread for the driver: {error}")))?;
+    let serving = tokio::spawn(socket::serve(listener, host.clone()));
+    Ok(Owned { host, driver: sender, thread, serving, shared, counters, ownership })
+}
+
+fn driver(
+    options: &Options,
+    store: Writer,
+    shared: Shared,
+    (sender, inbox): (mpsc::Sender<HostEvent>, mpsc::Receiver<HostEvent>),
+) -> Reply<Driver> {
+    let executor = Executor::new(Equipment {
+        runtime: tokio::runtime::Handle::current(),
+        grace: Duration::from_millis(options.worker.grace_ms),
+        worker: Worker::new(options.worker.clone()),
+        tasks_max: options.tasks_max,
+        queue_timeout: options.queue_timeout_ms.map(Duration::from_millis),
+        driver: sender,
+    });
+    Driver::new(store, executor, shared, inbox)
+}
+
+impl Owned {
+    async fn close(self, leaving: Leaving) {
+        let (done, closed) = oneshot::channel();
+        if self.driver.send(HostEvent::Close { leaving, done }).is_ok() {
+            // An error means that the driver ended by itself, which is as good.
+            drop(closed.await);
+        }
+        self.serving.abort();
+        drop(self.thread.join());
+        drop(self.ownership);
+    }
+}
+
+fn make_home(home: &Path) -> Reply<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(home).map_err(|error| unreachable_file(home, &error.to_string()))
+}

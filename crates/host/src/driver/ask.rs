@@ -1,0 +1,228 @@
+//! Requests that change a run, or want to know when one is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use wonder_core::def::Name;
+use wonder_core::event::GateId;
+use wonder_core::input::StartRun;
+use wonder_core::{Input, Rejection, RunStatus};
+use wonder_engine::{Act, Answer, Drive, EngineError, ErrorCode, Reply, Request, Response, Signal, Start};
+
+use super::children::{Birth, seed};
+use super::{Driver, Refusal, Waiter, closing};
+
+type Sender = oneshot::Sender<Reply<Option<Response>>>;
+
+impl Driver {
+    pub(super) fn ask(&mut self, request: Request, reply: Sender) {
+        if self.leaving.is_some() {
+            drop(reply.send(Err(closing())));
+            return;
+        }
+        let done = match request {
+            Request::Start(start) => self.start(*start),
+            Request::Act { run, act, drive } => self.act(&run.into(), act, drive),
+            Request::Answer(answer) => self.answer(answer),
+            Request::Signal(signal) => self.signal(signal),
+            Request::Adopt { run } => {
+                let run: Name = run.into();
+                self.adopt(&run).map(|()| run)
+            }
+            Request::Wait { run, wait_ms } => return self.wait(run.into(), wait_ms, reply),
+            Request::Find { run } => {
+                let view = self.view(&run.into()).map(|view| Response::Run(Box::new(view)));
+                return drop(reply.send(Ok(view)));
+            }
+            // Whoever asks these reads for himself.
+            _ => return drop(reply.send(Ok(None))),
+        };
+        // What follows from it belongs to the answer.
+        self.settle();
+        let answer = done.map(|run| self.view(&run).map(|view| Response::Run(Box::new(view))));
+        self.replies.push((reply, answer));
+    }
+
+    fn start(&mut self, start: Start) -> Reply<Name> {
+        let id: Name = start.id.unwrap_or_else(|| ulid::Ulid::generate().to_string()).into();
+        if self.hosted(&id).is_ok() {
+            // Asked twice, because the first answer was lost.
+            self.adopt(&id)?;
+            return Ok(id);
+        }
+        let mut callable = BTreeMap::new();
+        let name = start.workflow.bundle.workflow.name.text.clone();
+        let (definition, graph) =
+            self.definitions.register(start.workflow, &self.store.reader(), &mut self.batch)?;
+        callable.insert(name, definition);
+        for workflow in start.callable {
+            let name = workflow.bundle.workflow.name.text.clone();
+            let (definition, _) =
+                self.definitions.register(workflow, &self.store.reader(), &mut self.batch)?;
+            callable.insert(name, definition);
+        }
+        let mut core = StartRun::new(id.clone(), start.input);
+        core.seed = seed(&id);
+        core.max_parallel = start.max_parallel;
+        if start.drive == Drive::On {
+            self.shared.drive(&id);
+        }
+        let birth = Birth {
+            definition,
+            graph,
+            callable: Arc::new(callable),
+            root: id.clone(),
+            workdir: Arc::new(start.workdir.into()),
+            labels: start.labels,
+            start: core,
+        };
+        self.bear(birth).map_err(refused)?;
+        Ok(id)
+    }
+
+    fn act(&mut self, id: &Name, act: Act, drive: Drive) -> Reply<Name> {
+        self.hosted(id)?;
+        // Pausing, resuming and retrying a child is its root's business.
+        let root = self.runs[id].root.clone();
+        let whole = matches!(act, Act::Pause { .. } | Act::Resume { .. } | Act::Retry { .. });
+        let id = if whole { root } else { id.clone() };
+        self.hosted(&id)?;
+        let status = self.runs[&id].run.status();
+        let input = match act {
+            Act::Cancel { reason, grace_ms } => Some(Input::Cancel { reason, grace_ms }),
+            Act::Kill { reason } => Some(Input::Kill { reason }),
+            Act::Pause { by } => Some(Input::Pause { by: by.into() }),
+            // A run that nobody drives is not paused, only left alone.
+            Act::Resume { .. } if matches!(status, RunStatus::Running | RunStatus::Cancelling) => None,
+            Act::Resume { by } => Some(Input::Resume { by: by.into() }),
+            Act::Retry { by } => Some(Input::Retry { by: by.into() }),
+        };
+        if let Some(input) = input {
+            self.deliver(&id, input).map_err(refused)?;
+        }
+        if drive == Drive::On {
+            self.settle();
+            self.adopt(&id)?;
+        }
+        Ok(id)
+    }
+
+    fn answer(&mut self, answer: Answer) -> Reply<Name> {
+        let no_gate = || {
+            EngineError::new(ErrorCode::NotFound, format!("there is no gate {}", answer.gate))
+                .help("wonder gates shows those that are open.")
+        };
+        let (run, number) = answer.gate.rsplit_once(':').ok_or_else(no_gate)?;
+        let (run, gate) = (Name::from(run), GateId(number.parse().map_err(|_| no_gate())?));
+        let input = Input::GateAnswered { gate, answer: answer.answer, by: answer.by.into() };
+        self.said_to(run, input, answer.drive)
+    }
+
+    fn signal(&mut self, signal: Signal) -> Reply<Name> {
+        let Signal { run, event, key, payload, keep, drive } = signal;
+        let input = Input::EventArrived { name: event.into(), key, payload, keep };
+        self.said_to(run.into(), input, drive)
+    }
+
+    /// Tells a run something and carries its tree on; the answer is about the root.
+    fn said_to(&mut self, run: Name, input: Input, drive: Drive) -> Reply<Name> {
+        self.deliver(&run, input).map_err(refused)?;
+        let root = self.runs.get(&run).map_or(run.clone(), |hosted| hosted.root.clone());
+        if drive == Drive::On {
+            self.settle();
+            self.adopt(&root)?;
+        }
+        self.hosted(&root)?;
+        self.touched.insert(root.clone());
+        Ok(root)
+    }
+
+    fn wait(&mut self, run: Name, wait_ms: u64, reply: Sender) {
+        let over = match self.runs.get(&run) {
+            None => return drop(reply.send(Ok(None))),
+            Some(hosted) => hosted.run.status().is_end() || self.is_quiet(&run),
+        };
+        if over && !self.touched.contains(&run) {
+            let view = self.view(&run).map(|view| Response::Run(Box::new(view)));
+            return drop(reply.send(Ok(view)));
+        }
+        if over {
+            let view = self.view(&run).map(|view| Response::Run(Box::new(view)));
+            return self.replies.push((reply, Ok(view)));
+        }
+        let until = Instant::now() + Duration::from_millis(wait_ms);
+        self.waiters.entry(run).or_default().push(Waiter { until, reply });
+    }
+
+    /// Those who wait for a run that is over now, or quiet.
+    pub(super) fn answer_waiters(&mut self, touched: &BTreeSet<Name>) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let mut maybe: BTreeSet<Name> = touched.clone();
+        for id in touched {
+            let mut above = self.runs.get(id).and_then(|hosted| hosted.parent.clone());
+            while let Some(parent) = above.filter(|parent| maybe.insert(parent.clone())) {
+                above = self.runs.get(&parent).and_then(|hosted| hosted.parent.clone());
+            }
+        }
+        for id in maybe {
+            if !self.waiters.contains_key(&id) || !self.is_quiet(&id) {
+                continue;
+            }
+            for waiter in self.waiters.remove(&id).unwrap_or_default() {
+                let view = self.view(&id).map(|view| Response::Run(Box::new(view)));
+                drop(waiter.reply.send(Ok(view)));
+            }
+        }
+    }
+
+    /// Those who have waited as long as they wanted to.
+    pub(super) fn let_waiters_go(&mut self) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let late: Vec<Name> = self
+            .waiters
+            .iter()
+            .filter(|(_, waiters)| waiters.iter().any(|waiter| waiter.until <= now))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in late {
+            let waiters = self.waiters.remove(&id).unwrap_or_default();
+            let (gone, stay): (Vec<Waiter>, Vec<Waiter>) =
+                waiters.into_iter().partition(|waiter| waiter.until <= now);
+            for waiter in gone {
+                let view = self.view(&id).map(|view| Response::Run(Box::new(view)));
+                drop(waiter.reply.send(Ok(view)));
+            }
+            if !stay.is_empty() {
+                self.waiters.insert(id, stay);
+            }
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> EngineError {
+    let rejection = match refusal {
+        Refusal::Engine(error) => return error,
+        Refusal::Rejected(rejection) => rejection,
+    };
+    let (code, help) = match &rejection {
+        Rejection::BadInput { .. } => (ErrorCode::BadInput, Some("Nothing was started.")),
+        Rejection::BadAnswer { .. } => (ErrorCode::BadInput, Some("wonder gates -o json shows the form.")),
+        Rejection::NoSuchGate { .. } => {
+            (ErrorCode::NotFound, Some("wonder gates shows those that are open."))
+        }
+        Rejection::LimitExceeded { .. } => (ErrorCode::BadInput, None),
+        _ => (ErrorCode::Conflict, None),
+    };
+    let error = EngineError::new(code, rejection.to_string());
+    match help {
+        Some(help) => error.help(help),
+        None => error,
+    }
+}

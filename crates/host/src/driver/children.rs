@@ -1,0 +1,196 @@
+//! Runs that runs call: starting them, and telling their ends. All within a turn, committed together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wonder_core::command::ChildOrder;
+use wonder_core::cost::Allowance;
+use wonder_core::def::{Budget, Name};
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::graph::Graph;
+use wonder_core::input::{ChildOutcome, Parent, StartRun};
+use wonder_core::{Input, Run, RunStatus};
+use wonder_engine::{EngineError, Reply};
+
+use super::{Driver, Hosted, Refusal, Word};
+use crate::clock;
+use crate::store::{RunInsert, Write};
+
+/// A child to be started, as its parent ordered it.
+#[derive(Debug)]
+pub(crate) struct ChildStart {
+    parent: Name,
+    order: ChildOrder,
+}
+
+/// A run to be, with all that only the host knows of it.
+#[derive(Debug)]
+pub(crate) struct Birth {
+    pub(crate) definition: i64,
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) callable: Arc<BTreeMap<Name, i64>>,
+    pub(crate) root: Name,
+    pub(crate) workdir: Arc<std::path::PathBuf>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) start: StartRun,
+}
+
+impl Driver {
+    pub(super) fn order_child(&mut self, parent: &Name, order: ChildOrder) {
+        self.words.push_back(Word::Start(Box::new(ChildStart { parent: parent.clone(), order })));
+    }
+
+    pub(super) fn start_child(&mut self, ChildStart { parent, order }: ChildStart) {
+        if let Ok(()) = self.hosted(&order.child) {
+            // Asked for again after a crash. If it has ended, its parent has not heard.
+            let child = self.runs.get_mut(&order.child).expect("it was just found");
+            child.told = false;
+            self.touched.insert(order.child);
+            return;
+        }
+        let (child, token, attempt) = (order.child.clone(), order.token, order.attempt);
+        if let Err(failure) = self.bear_child(&parent, order) {
+            let outcome = ChildOutcome::Failed { failure };
+            let input = Input::ChildFinished { token, attempt, outcome, spend: Default::default() };
+            self.words.push_back(Word::Say { run: parent, input });
+        } else if let Some(hosted) = self.runs.get_mut(&parent) {
+            hosted.children.push(child);
+        }
+    }
+
+    fn bear_child(&mut self, parent: &Name, order: ChildOrder) -> Result<(), Failure> {
+        let internal = |error: EngineError| Failure::new(ErrorKind::Internal, error.message);
+        self.hosted(parent).map_err(internal)?;
+        let above = &self.runs[parent];
+        let Some(definition) = above.callable.get(&order.workflow).copied() else {
+            let known: Vec<&str> = above.callable.keys().map(|name| &**name).collect();
+            let message = format!(
+                "there is no workflow {} to call; this run knows {}",
+                order.workflow,
+                known.join(", ")
+            );
+            return Err(Failure::new(ErrorKind::Internal, message));
+        };
+        let graph = self.definitions.graph(definition, &self.store.reader()).map_err(internal)?;
+        let mut start = StartRun::new(order.child.clone(), order.input);
+        start.seed = seed(&order.child);
+        start.parent = Some(Parent {
+            run: parent.clone(),
+            token: order.token,
+            attempt: order.attempt,
+            depth: order.depth,
+        });
+        start.allowance = order.allowance;
+        start.timeout_ms = order.timeout_ms;
+        start.max_parallel = above.run.state().start.as_ref().and_then(|start| start.max_parallel);
+        let birth = Birth {
+            definition,
+            graph,
+            callable: above.callable.clone(),
+            root: above.root.clone(),
+            workdir: above.workdir.clone(),
+            labels: BTreeMap::new(),
+            start,
+        };
+        self.bear(birth).map_err(|refusal| match refusal {
+            Refusal::Engine(error) => internal(error),
+            Refusal::Rejected(rejection) => {
+                Failure::new(ErrorKind::ContractViolation, format!("{}: {rejection}", order.workflow))
+            }
+        })
+    }
+
+    /// Starts a run: its row and its first events. If it is refused nothing is left of it.
+    pub(super) fn bear(&mut self, birth: Birth) -> Result<(), Refusal> {
+        let Birth { definition, graph, callable, root, workdir, labels, mut start } = birth;
+        start.child_budgets = self.child_budgets(&callable).map_err(Refusal::Engine)?;
+        let id = start.id.clone();
+        let no = self.next_run;
+        let parent = start.parent.as_ref().map(|parent| parent.run.clone());
+        let hosted =
+            Hosted { callable, workdir, parent: parent.clone(), labels, ..Hosted::new(no, graph, root) };
+        let row = RunInsert {
+            no,
+            id: id.clone(),
+            workflow: hosted.run.graph().name.clone(),
+            version: hosted.version,
+            definition,
+            callable: json(&*hosted.callable),
+            root: hosted.root.clone(),
+            parent,
+            workdir: hosted.workdir.to_string_lossy().into_owned(),
+            labels: json(&hosted.labels),
+            started_at: clock::now().0,
+        };
+        let before = self.batch.len();
+        self.batch.push(Write::RunInsert(Box::new(row)));
+        self.runs.insert(id.clone(), hosted);
+        self.next_run += 1;
+        let born = self.deliver(&id, Input::StartRun(Box::new(start)));
+        if born.is_err() {
+            self.runs.remove(&id);
+            self.batch.truncate(before);
+        }
+        born
+    }
+
+    /// What a call of each workflow reserves at most.
+    fn child_budgets(&mut self, callable: &BTreeMap<Name, i64>) -> Reply<BTreeMap<Name, Allowance>> {
+        let mut budgets = BTreeMap::new();
+        for (name, definition) in callable {
+            let graph = self.definitions.graph(*definition, &self.store.reader())?;
+            if let Some(budget) = graph.budget {
+                budgets.insert(name.clone(), allowance(&budget));
+            }
+        }
+        Ok(budgets)
+    }
+
+    /// Runs of this turn that have ended tell whoever called them.
+    pub(super) fn tell_ends(&mut self) {
+        for id in self.touched.clone() {
+            let Some(hosted) = self.runs.get_mut(&id) else { continue };
+            let ended = hosted.run.status().is_end();
+            if !ended || hosted.told {
+                hosted.told = hosted.told && ended;
+                continue;
+            }
+            hosted.told = true;
+            let parent = hosted.run.state().start.as_ref().and_then(|start| start.parent.clone());
+            let Some(parent) = parent else { continue };
+            let (outcome, spend) = (outcome(&hosted.run), hosted.run.spend().clone());
+            let input = Input::ChildFinished { token: parent.token, attempt: parent.attempt, outcome, spend };
+            self.words.push_back(Word::Say { run: parent.run, input });
+        }
+    }
+}
+
+fn outcome(run: &Run) -> ChildOutcome {
+    match run.status() {
+        RunStatus::Completed => ChildOutcome::Completed { output: run.output().cloned().unwrap_or_default() },
+        RunStatus::TimedOut => ChildOutcome::TimedOut,
+        RunStatus::Cancelled => ChildOutcome::Cancelled,
+        _ => {
+            let unknown = || Failure::new(ErrorKind::Internal, "it failed without a failure");
+            ChildOutcome::Failed { failure: run.failure().cloned().unwrap_or_else(unknown) }
+        }
+    }
+}
+
+fn allowance(budget: &Budget) -> Allowance {
+    Allowance {
+        usd_micros: budget.usd_micros.unwrap_or(0),
+        tokens: budget.tokens.unwrap_or(0),
+        calls: budget.calls.unwrap_or(0),
+    }
+}
+
+/// For backoff jitter: from the id, so that a child asked for twice is the same child.
+pub(super) fn seed(id: &str) -> u64 {
+    let hash = blake3::hash(id.as_bytes());
+    u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("maps of texts are JSON")
+}

@@ -1,0 +1,130 @@
+//! Definitions: stored once by content, numbered by name, compiled once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wonder_core::def::{Bundle, Name};
+use wonder_core::graph::Graph;
+use wonder_engine::{EngineError, ErrorCode, Reply, Workflow};
+
+use crate::clock;
+use crate::store::{Reader, StoredDefinition, Write};
+
+/// Compiled graphs kept, beside those that runs hold.
+const KEPT: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Definitions {
+    next: i64,
+    /// What was registered or looked up, by name and hash; some of it may be in the batch still.
+    known: BTreeMap<(Name, [u8; 32]), (i64, u32)>,
+    graphs: BTreeMap<i64, Arc<Graph>>,
+}
+
+impl Definitions {
+    pub(crate) fn new(next: i64) -> Definitions {
+        Definitions { next, known: BTreeMap::new(), graphs: BTreeMap::new() }
+    }
+
+    /// The stored definition with this content: the one that is there, or a new version.
+    pub(crate) fn register(
+        &mut self,
+        workflow: Workflow,
+        reader: &Reader<'_>,
+        batch: &mut Vec<Write>,
+    ) -> Reply<(i64, Arc<Graph>)> {
+        let text = unversioned(&workflow.bundle)?;
+        let hash = *blake3::hash(text.as_bytes()).as_bytes();
+        let name: Name = workflow.bundle.workflow.name.text.clone();
+        let key = (name.clone(), hash);
+        let known = match self.known.get(&key) {
+            Some(known) => Some(*known),
+            None => reader.definition_by_hash(&name, &hash)?,
+        };
+        let (id, version) = match known {
+            Some(known) => known,
+            None => {
+                let latest = reader.latest_version(&name)?.max(self.latest_known(&name));
+                let (id, version) = (self.next, latest + 1);
+                self.next += 1;
+                let created_at = clock::now().0;
+                let stored = StoredDefinition { id, name, version, hash, bundle: text, created_at };
+                batch.push(Write::Definition(Arc::new(stored)));
+                (id, version)
+            }
+        };
+        self.known.insert(key, (id, version));
+        if let Some(graph) = self.graphs.get(&id) {
+            return Ok((id, graph.clone()));
+        }
+        let graph = match workflow.graph {
+            Some(graph) => numbered(graph, version),
+            None => compile(workflow.bundle, version)?,
+        };
+        self.keep(id, graph.clone());
+        Ok((id, graph))
+    }
+
+    /// The compiled graph of a stored definition.
+    pub(crate) fn graph(&mut self, id: i64, reader: &Reader<'_>) -> Reply<Arc<Graph>> {
+        if let Some(graph) = self.graphs.get(&id) {
+            return Ok(graph.clone());
+        }
+        let (bundle, version) = stored_bundle(id, reader)?;
+        let graph = compile(Arc::new(bundle), version)?;
+        self.keep(id, graph.clone());
+        Ok(graph)
+    }
+
+    fn latest_known(&self, name: &Name) -> u32 {
+        let versions = self.known.range((name.clone(), [0; 32])..).take_while(|((of, _), _)| of == name);
+        versions.map(|(_, (_, version))| *version).max().unwrap_or(0)
+    }
+
+    fn keep(&mut self, id: i64, graph: Arc<Graph>) {
+        if self.graphs.len() >= KEPT {
+            // Those that no run holds are cheap to have again.
+            self.graphs.retain(|_, graph| Arc::strong_count(graph) > 1);
+        }
+        self.graphs.insert(id, graph);
+    }
+}
+
+/// Content only: the same file run twice is the same definition.
+fn unversioned(bundle: &Bundle) -> Reply<String> {
+    let json = if bundle.workflow.version.is_none() {
+        serde_json::to_string(bundle)
+    } else {
+        let mut bundle = bundle.clone();
+        bundle.workflow.version = None;
+        serde_json::to_string(&bundle)
+    };
+    json.map_err(|error| EngineError::internal(format!("a definition is not JSON: {error}")))
+}
+
+fn numbered(graph: Arc<Graph>, version: u32) -> Arc<Graph> {
+    if graph.version == version {
+        return graph;
+    }
+    let mut graph = Arc::unwrap_or_clone(graph);
+    graph.version = version;
+    Arc::new(graph)
+}
+
+fn compile(bundle: Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
+    match Graph::build(bundle) {
+        Ok((graph, _)) => Ok(numbered(Arc::new(graph), version)),
+        Err(problems) => {
+            let first = problems.first().map_or_else(String::new, |problem| problem.message.clone());
+            let message = format!("the definition does not pass the checks: {first}");
+            Err(EngineError::new(ErrorCode::BadDefinition, message).help("wonder validate FILE says where."))
+        }
+    }
+}
+
+pub(crate) fn stored_bundle(id: i64, reader: &Reader<'_>) -> Reply<(Bundle, u32)> {
+    let (text, version) = reader.definition(id)?;
+    let bundle = serde_json::from_str(&text)
+        .map_err(|error| EngineError::new(ErrorCode::Storage, format!("definition {id}: {error}")))?;
+    Ok((bundle, version))
+}

@@ -1,0 +1,125 @@
+//! Runs as they are shown, from the run itself.
+
+use wonder_core::def::Name;
+use wonder_core::graph::NodeIx;
+use wonder_core::state::Place;
+use wonder_core::{Run, RunStatus, Time, TokenStatus};
+use wonder_engine::{RunRow, RunView, Status, WaitView};
+
+use super::{Driver, Hosted};
+use crate::clock;
+
+/// No task is out, nothing sleeps, backs off or is about to start; children apart.
+pub(crate) fn quiet_alone(run: &Run) -> bool {
+    let state = run.state();
+    match run.status() {
+        status if status.is_end() => return true,
+        RunStatus::Queued | RunStatus::Cancelling => return false,
+        _ => {}
+    }
+    let works = state.out.values().any(|out| out.child.is_none());
+    let moves = |status: TokenStatus| {
+        matches!(
+            status,
+            TokenStatus::Pending | TokenStatus::Dispatched | TokenStatus::Retrying | TokenStatus::Sleeping
+        )
+    };
+    let paused = run.status() == RunStatus::Paused;
+    !works && (paused || !run.tokens().any(|token| moves(token.status())))
+}
+
+/// What a run itself waits for from outside.
+pub(crate) fn gates_and_events(id: &str, run: &Run) -> Vec<WaitView> {
+    let node_of = |ix: u32| run.graph().node(NodeIx(ix)).reference.to_string();
+    let mut waits: Vec<WaitView> = run
+        .gates()
+        .map(|(gate, open)| WaitView::Gate {
+            gate: format!("{id}:{gate}"),
+            kind: open.record.kind,
+            node: open
+                .token
+                .and_then(|token| run.state().tokens.get(&token))
+                .map(|token| node_of(token.node)),
+            title: open.record.title.clone(),
+        })
+        .collect();
+    for token in run.tokens() {
+        if let Place::WaitingForEvent { event, key, .. } = &token.place {
+            let node = node_of(token.node);
+            let (run, event) = (id.to_owned(), event.to_string());
+            waits.push(WaitView::Event { run, node, event, key: key.clone() });
+        }
+    }
+    if run.status() == RunStatus::Paused && waits.is_empty() {
+        waits.push(WaitView::Resume { run: id.to_owned() });
+    }
+    waits
+}
+
+/// A run and what its tree waits for.
+pub(crate) fn view(row: RunRow, run: &Run, children: Vec<String>, waiting: Vec<WaitView>) -> RunView {
+    let state = run.state();
+    let ended = run.status().is_end();
+    let end = row.ended_at.unwrap_or_else(clock::now);
+    RunView {
+        seq: state.seq,
+        input: state.start.as_ref().map(|start| start.input.clone()).unwrap_or_default(),
+        state: state.state.clone(),
+        output: run.output().cloned(),
+        error: run.failure().cloned(),
+        waiting: if ended { Vec::new() } else { waiting },
+        quiet: ended || matches!(row.status, Status::Waiting),
+        metrics: state.metrics.clone(),
+        duration_ms: end.since(row.started_at),
+        budget_usd_micros: run.graph().budget.and_then(|budget| budget.usd_micros),
+        children,
+        row,
+    }
+}
+
+impl Hosted {
+    pub(super) fn row(&self, quiet: bool, driven: bool) -> RunRow {
+        let state = self.run.state();
+        let ended = state.status.is_end();
+        RunRow {
+            run: self.id().to_string(),
+            workflow: self.run.graph().name.to_string(),
+            version: self.version,
+            status: Status::of(state.status, quiet && !ended),
+            root: self.root.to_string(),
+            parent: self.parent.as_ref().map(ToString::to_string),
+            started_at: state.started_at,
+            ended_at: ended.then_some(Time(state.now.0)),
+            usd_micros: state.spend.usd_micros,
+            tokens: state.spend.tokens(),
+            driven,
+            labels: self.labels.clone(),
+        }
+    }
+
+    fn id(&self) -> Name {
+        self.run.state().start.as_ref().map_or_else(|| "".into(), |start| start.id.clone())
+    }
+}
+
+impl Driver {
+    /// A run that is in memory.
+    pub(super) fn view(&self, id: &Name) -> Option<RunView> {
+        let hosted = self.runs.get(id)?;
+        let quiet = self.is_quiet(id);
+        let row = hosted.row(quiet, self.shared.is_driven(&hosted.root));
+        let waiting = if quiet { self.waits(id)? } else { Vec::new() };
+        let children = hosted.children.iter().map(ToString::to_string).collect();
+        Some(RunView { quiet, ..view(row, &hosted.run, children, waiting) })
+    }
+
+    /// What a tree waits for; None if a part of it is out of memory, and has to be read.
+    fn waits(&self, id: &Name) -> Option<Vec<WaitView>> {
+        let hosted = self.runs.get(id)?;
+        let mut all = gates_and_events(id, &hosted.run);
+        for child in hosted.children_out() {
+            all.extend(self.waits(child)?);
+        }
+        Some(all)
+    }
+}

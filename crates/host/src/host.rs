@@ -1,0 +1,330 @@
+//! The engine as this process has it: requests that change go to the driver, the rest is read.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+use wonder_core::def::Name;
+use wonder_engine::{
+    Answer, Engine, EngineError, ErrorCode, Filter, Follow, Pending, Progress, Reply, Request, Response,
+    RunView, Status, Updates, Workflow,
+};
+
+use crate::driver::{
+    Definitions, HostEvent, closing, gates_and_events, load, quarantined, quiet_alone, view,
+};
+use crate::shared::Shared;
+use crate::store::{self, Reader, StoredRun};
+
+/// Without a driver in this process nobody rings: look so often.
+const POLL: Duration = Duration::from_millis(200);
+/// Even with one: another wait may have taken the run out of memory meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Events of one answer, about.
+const FOLLOW_STEPS: usize = 2_000;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Host(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    home: PathBuf,
+    path: PathBuf,
+    /// None: this process only reads.
+    driver: Option<Sender<HostEvent>>,
+    shared: Shared,
+    readers: Mutex<Vec<Connection>>,
+    definitions: Mutex<Definitions>,
+}
+
+impl Engine for Host {
+    fn ask(&self, request: Request) -> Pending<'_, Response> {
+        Box::pin(self.answer(request))
+    }
+}
+
+impl Host {
+    pub(crate) fn new(home: &Path, driver: Option<Sender<HostEvent>>, shared: Shared) -> Host {
+        Host(Arc::new(Parts {
+            home: home.to_owned(),
+            path: store::database(home),
+            driver,
+            shared,
+            readers: Mutex::default(),
+            definitions: Mutex::new(Definitions::new(i64::MAX)),
+        }))
+    }
+
+    async fn answer(&self, request: Request) -> Reply<Response> {
+        match request {
+            Request::List(filter) => self.list(filter).await,
+            Request::Gates { run } => self.gates(run).await,
+            Request::Follow(follow) => self.follow(follow).await,
+            Request::Why { run } => self.read(move |parts, reader| parts.why(reader, &run)).await,
+            Request::Definition { run } => {
+                self.read(move |_, reader| {
+                    let stored = reader.find(&run)?;
+                    let (bundle, _) = crate::driver::stored_bundle(stored.definition, reader)?;
+                    Ok(Response::Definition(Workflow { bundle: Arc::new(bundle), graph: None }))
+                })
+                .await
+            }
+            Request::Wait { run, wait_ms } => self.wait(run, wait_ms).await,
+            Request::Find { run } => {
+                let run = self.resolve(run).await?;
+                self.found(Request::Find { run: run.clone() }, run).await
+            }
+            Request::Start(start) => {
+                let start = Request::Start(start);
+                self.told(start).await?.ok_or_else(|| EngineError::internal("a start has an answer"))
+            }
+            Request::Act { run, act, drive } => {
+                let run = self.resolve(run).await?;
+                self.found(Request::Act { run: run.clone(), act, drive }, run).await
+            }
+            Request::Adopt { run } => {
+                let run = self.resolve(run).await?;
+                self.found(Request::Adopt { run: run.clone() }, run).await
+            }
+            Request::Signal(mut signal) => {
+                signal.run = self.resolve(signal.run).await?;
+                let run = signal.run.clone();
+                self.found(Request::Signal(signal), run).await
+            }
+            Request::Answer(answer) => {
+                let gate = self.gate(answer.gate).await?;
+                let run = gate.rsplit_once(':').map(|(run, _)| run.to_owned()).unwrap_or_default();
+                self.found(Request::Answer(Answer { gate, ..answer }), run).await
+            }
+        }
+    }
+
+    /// What the driver says of a run; if that is out of memory, what the database says.
+    async fn found(&self, request: Request, run: String) -> Reply<Response> {
+        match self.told(request).await? {
+            Some(response) => Ok(response),
+            None => self.read(move |parts, reader| parts.view(reader, &run)).await,
+        }
+    }
+
+    async fn told(&self, request: Request) -> Reply<Option<Response>> {
+        if let Some(error) = self.0.shared.stalled() {
+            return Err(error);
+        }
+        let Some(driver) = &self.0.driver else {
+            let reads = matches!(request, Request::Find { .. } | Request::Wait { .. });
+            return if reads { Ok(None) } else { Err(EngineError::internal("this process only reads")) };
+        };
+        let (reply, answer) = oneshot::channel();
+        driver.send(HostEvent::Ask(request, reply)).map_err(|_| closing())?;
+        answer.await.map_err(|_| closing())?
+    }
+
+    /// Runs a query on a connection of its own, off the async threads.
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Parts, &Reader<'_>) -> Reply<T> + Send + 'static,
+    ) -> Reply<T> {
+        let parts = self.0.clone();
+        let read = move || {
+            let Some(connection) = parts.connection()? else {
+                return Err(EngineError::new(ErrorCode::NotFound, "there is no run yet"));
+            };
+            let answer = query(&parts, &Reader::new(&connection, &parts.path));
+            held(&parts.readers).push(connection);
+            answer
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        read.map_err(|error| EngineError::internal(format!("a query broke: {error}")))?
+    }
+
+    async fn resolve(&self, run: String) -> Reply<String> {
+        self.read(move |_, reader| Ok(reader.find(&run)?.row.run)).await
+    }
+
+    /// `RUN:NUMBER` with a shortened run, or a run that has one open gate.
+    async fn gate(&self, text: String) -> Reply<String> {
+        self.read(move |_, reader| {
+            if let Some((run, number)) = text.rsplit_once(':') {
+                return Ok(format!("{}:{number}", reader.find(run)?.row.run));
+            }
+            let run = reader.find(&text)?.row.run;
+            let open = reader.gates(Some(&run))?;
+            match open.as_slice() {
+                [gate] => Ok(gate.id.clone()),
+                [] => Err(EngineError::new(ErrorCode::NotFound, format!("run {run} has no open gate"))
+                    .help("wonder gates shows those that are open.")),
+                several => {
+                    let ids: Vec<&str> = several.iter().map(|gate| gate.id.as_str()).collect();
+                    let message = format!("run {run} has several open gates: {}", ids.join(", "));
+                    Err(EngineError::new(ErrorCode::Ambiguous, message).help("Name one of them."))
+                }
+            }
+        })
+        .await
+    }
+
+    async fn list(&self, filter: Filter) -> Reply<Response> {
+        if !self.has_database()? {
+            return Ok(Response::Runs(Vec::new()));
+        }
+        self.read(move |parts, reader| {
+            let runs = reader.list(&filter)?;
+            let driven = parts.shared.driven();
+            let shown = runs.into_iter().map(|stored| {
+                let mut row = stored.row;
+                row.driven = row.ended_at.is_none() && driven.contains(row.root.as_str());
+                row
+            });
+            Ok(Response::Runs(shown.collect()))
+        })
+        .await
+    }
+
+    async fn gates(&self, run: Option<String>) -> Reply<Response> {
+        if !self.has_database()? {
+            return Ok(Response::Gates(Vec::new()));
+        }
+        self.read(move |_, reader| {
+            let run = run.map(|run| reader.find(&run)).transpose()?;
+            Ok(Response::Gates(reader.gates(run.as_ref().map(|run| run.row.run.as_str()))?))
+        })
+        .await
+    }
+
+    fn has_database(&self) -> Reply<bool> {
+        let connection = self.0.connection()?;
+        let there = connection.is_some();
+        held(&self.0.readers).extend(connection);
+        Ok(there)
+    }
+
+    async fn wait(&self, run: String, wait_ms: u64) -> Reply<Response> {
+        let run = self.resolve(run).await?;
+        let until = Instant::now() + Duration::from_millis(wait_ms);
+        let bell = self.0.shared.follow([Name::from(run.as_str())]);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let request = Request::Wait { run: run.clone(), wait_ms: left.as_millis() as u64 };
+            if let Some(answer) = self.told(request).await? {
+                return Ok(answer);
+            }
+            let id = run.clone();
+            let answer = self.read(move |parts, reader| parts.view(reader, &id)).await?;
+            let over = matches!(&answer, Response::Run(view) if view.quiet);
+            if over || Instant::now() >= until {
+                return Ok(answer);
+            }
+            self.listen(&bell, until).await;
+        }
+    }
+
+    async fn listen(&self, bell: &tokio::sync::Notify, until: Instant) {
+        let patience = if self.0.driver.is_some() { LOOK_AGAIN } else { POLL };
+        let left = until.saturating_duration_since(Instant::now()).min(patience);
+        // Whether it rang or the time is over, the reader looks again.
+        drop(tokio::time::timeout(left, bell.notified()).await);
+    }
+
+    async fn follow(&self, mut follow: Follow) -> Reply<Response> {
+        for (run, _) in follow.events_after.iter_mut().chain(&mut follow.logs_after) {
+            *run = self.resolve(std::mem::take(run)).await?;
+        }
+        let names = follow.events_after.iter().chain(&follow.logs_after);
+        let bell = self.0.shared.follow(names.map(|(run, _)| Name::from(run.as_str())));
+        let until = Instant::now() + Duration::from_millis(follow.wait_ms);
+        loop {
+            let asked = follow.clone();
+            let updates = self.read(move |_, reader| updates(reader, &asked)).await?;
+            let news = !updates.events.is_empty() || !updates.logs.is_empty();
+            let over = updates.runs.iter().all(|run| run.status.is_end());
+            if news || over || Instant::now() >= until {
+                return Ok(Response::Updates(updates));
+            }
+            if let Some(error) = self.0.shared.stalled() {
+                return Err(error);
+            }
+            self.listen(&bell, until).await;
+        }
+    }
+}
+
+fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
+    let mut updates = Updates::default();
+    let limit = follow.limit.map_or(FOLLOW_STEPS, |limit| limit as usize);
+    for (run, after) in &follow.events_after {
+        let stored = reader.find(run)?;
+        let events = reader.events(stored.no, *after, limit)?;
+        let seq = events.last().map_or(*after, |event| event.seq);
+        updates.events.extend(events.into_iter().map(|event| (run.clone(), event)));
+        updates.runs.push(Progress { run: run.clone(), seq, status: stored.row.status });
+    }
+    if let Some((run, after)) = &follow.logs_after {
+        updates.logs = reader.lines(run, *after, follow.limit)?;
+        if follow.events_after.iter().all(|(other, _)| other != run) {
+            let status = reader.find(run)?.row.status;
+            updates.runs.push(Progress { run: run.clone(), seq: 0, status });
+        }
+    }
+    Ok(updates)
+}
+
+impl Parts {
+    fn connection(&self) -> Reply<Option<Connection>> {
+        let kept = held(&self.readers).pop();
+        match kept {
+            Some(connection) => Ok(Some(connection)),
+            None => store::open_reader(&self.home),
+        }
+    }
+
+    fn loaded(&self, reader: &Reader<'_>, stored: &StoredRun) -> Reply<wonder_core::Run> {
+        if stored.row.status == Status::Quarantined {
+            let why = stored.evidence.as_deref().unwrap_or("its events are damaged");
+            return Err(quarantined(&stored.row.run, why));
+        }
+        let graph = held(&self.definitions).graph(stored.definition, reader)?;
+        Ok(load(reader, graph, stored)?.0)
+    }
+
+    fn view(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
+        let stored = reader.find(id)?;
+        let run = self.loaded(reader, &stored)?;
+        let tree = reader.tree(&stored.row.run)?;
+        let direct = tree.iter().filter(|child| child.row.parent.as_deref() == Some(&stored.row.run));
+        let children = direct.map(|child| child.row.run.clone()).collect();
+        let quiet = match stored.row.status {
+            Status::Paused => quiet_alone(&run),
+            status => status == Status::Waiting || status.is_end(),
+        };
+        let mut waiting = Vec::new();
+        for live in tree.iter().filter(|run| quiet && !run.row.status.is_end()) {
+            waiting.extend(gates_and_events(&live.row.run, &self.loaded(reader, live)?));
+        }
+        let mut row = stored.row;
+        row.driven = row.ended_at.is_none() && self.shared.is_driven(&row.root);
+        (row.usd_micros, row.tokens) = (run.spend().usd_micros, run.spend().tokens());
+        let view = RunView { quiet, ..view(row, &run, children, waiting) };
+        Ok(Response::Run(Box::new(view)))
+    }
+
+    fn why(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
+        let stored = reader.find(id)?;
+        let mut lines = Vec::new();
+        for live in reader.tree(&stored.row.run)?.iter().filter(|run| !run.row.status.is_end()) {
+            let own = live.row.run == stored.row.run;
+            let before = if own { String::new() } else { format!("{}: ", live.row.run) };
+            let waits = self.loaded(reader, live)?.why();
+            lines.extend(waits.iter().map(|waiting| format!("{before}{waiting}")));
+        }
+        Ok(Response::Why(lines))
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Connections and compiled graphs are whole whatever a thread was doing.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,74 @@
+//! The embedded host of Wonder: driver, SQLite store, timers, executor.
+//!
+//! [`open`] a directory and ask its engine. The process that opens it first owns it: it drives runs and
+//! alone writes. Others that open it reach the owner over a socket and see no difference; when the owner
+//! leaves or dies, one of them takes over.
+//!
+//! An owner carries on the runs that somebody asked it to start, answer or resume. Runs that an earlier owner
+//! left stay as they are until they are resumed; only their overdue deadlines fire.
+
+mod clock;
+mod connection;
+mod driver;
+mod executor;
+mod failpoint;
+mod host;
+mod lock;
+mod shared;
+mod socket;
+mod store;
+
+use std::path::PathBuf;
+
+pub use connection::{Connection, Written, open};
+
+/// How an owner of a database works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The directory of the database; made if it is not there.
+    pub home: PathBuf,
+    pub durability: Durability,
+    /// Tasks at once, over all runs.
+    pub tasks_max: usize,
+    /// A task that waits for a worker longer than this fails; off if absent.
+    pub queue_timeout_ms: Option<u64>,
+    pub worker: wonder_actions::Settings,
+}
+
+impl Options {
+    pub fn new(home: impl Into<PathBuf>) -> Options {
+        Options {
+            home: home.into(),
+            durability: Durability::Full,
+            tasks_max: 64,
+            queue_timeout_ms: None,
+            worker: wonder_actions::Settings::default(),
+        }
+    }
+}
+
+/// What a power loss may take. A crash of the process takes nothing in either.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Durability {
+    /// Nothing that was acknowledged.
+    #[default]
+    Full,
+    /// The last moments before it: commits are written, not waited for on the disk.
+    Normal,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Purpose {
+    /// Only read. Overdue deadlines fire first, if nobody owns the database.
+    Look,
+    /// Own the database, or ask its owner.
+    Act,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Leaving {
+    /// Tasks that are out finish and are recorded; what has not begun is left to the next owner.
+    Drain,
+    /// Tasks that are out are stopped; the next owner runs them again with the same keys.
+    Now,
+}

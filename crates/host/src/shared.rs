@@ -1,0 +1,72 @@
+//! What the driver and those who talk to it both see: who follows which run, what is driven, what is wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::Notify;
+use wonder_core::def::Name;
+use wonder_engine::EngineError;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shared(Arc<Parts>);
+
+#[derive(Debug, Default)]
+struct Parts {
+    followers: Mutex<BTreeMap<Name, Vec<Weak<Notify>>>>,
+    /// Roots of the runs that this process carries on.
+    driven: Mutex<BTreeSet<Name>>,
+    /// Why nothing can be written just now.
+    stalled: Mutex<Option<EngineError>>,
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing here can be half done when a thread panics.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// A bell that rings after each commit that touches one of these runs.
+    pub(crate) fn follow(&self, runs: impl IntoIterator<Item = Name>) -> Arc<Notify> {
+        let bell = Arc::new(Notify::new());
+        let mut followers = held(&self.0.followers);
+        for run in runs {
+            followers.entry(run).or_default().push(Arc::downgrade(&bell));
+        }
+        bell
+    }
+
+    pub(crate) fn publish(&self, runs: &BTreeSet<Name>) {
+        let mut followers = held(&self.0.followers);
+        if followers.is_empty() {
+            return;
+        }
+        for run in runs {
+            let Some(bells) = followers.get_mut(run) else { continue };
+            bells.retain(|bell| bell.upgrade().inspect(|bell| bell.notify_one()).is_some());
+            if bells.is_empty() {
+                followers.remove(run);
+            }
+        }
+    }
+
+    pub(crate) fn is_driven(&self, root: &str) -> bool {
+        held(&self.0.driven).contains(root)
+    }
+
+    /// False if it was driven already.
+    pub(crate) fn drive(&self, root: &Name) -> bool {
+        held(&self.0.driven).insert(root.clone())
+    }
+
+    pub(crate) fn driven(&self) -> BTreeSet<Name> {
+        held(&self.0.driven).clone()
+    }
+
+    pub(crate) fn stalled(&self) -> Option<EngineError> {
+        held(&self.0.stalled).clone()
+    }
+
+    pub(crate) fn stall(&self, why: Option<EngineError>) {
+        *held(&self.0.stalled) = why;
+    }
+}

@@ -1,0 +1,292 @@
+//! Reading: rows as they are, events with their blobs put back. Changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use wonder_core::def::Name;
+use wonder_core::state::State;
+use wonder_core::{Event, Time};
+use wonder_engine::{EngineError, ErrorCode, Filter, GateView, LogLine, LogStream, Reply, RunRow, Status};
+
+use super::codec;
+use super::open::storage_error;
+
+const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, started_at, ended_at, usd_micros, \
+                   tokens, labels, definition, callable, workdir, evidence FROM runs";
+/// What a list shows if nobody says how much.
+const LIST_MAX: u32 = 50;
+/// How much one answer holds at most.
+const LINES_MAX: u32 = 10_000;
+
+#[derive(Debug)]
+pub(crate) struct Reader<'c> {
+    connection: &'c Connection,
+    path: &'c Path,
+}
+
+/// A run's row, with what only the host needs.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredRun {
+    pub(crate) no: i64,
+    pub(crate) row: RunRow,
+    pub(crate) definition: i64,
+    pub(crate) callable: BTreeMap<Name, i64>,
+    pub(crate) workdir: String,
+    pub(crate) evidence: Option<String>,
+}
+
+impl<'c> Reader<'c> {
+    pub(crate) fn new(connection: &'c Connection, path: &'c Path) -> Reader<'c> {
+        Reader { connection, path }
+    }
+
+    fn all<T, P: Params>(
+        &self,
+        sql: &str,
+        params: P,
+        of: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Reply<Vec<T>> {
+        let read = || -> rusqlite::Result<Vec<T>> {
+            self.connection.prepare_cached(sql)?.query_map(params, of)?.collect()
+        };
+        read().map_err(|error| storage_error(self.path, "read", &error))
+    }
+
+    fn one<T, P: Params>(
+        &self,
+        sql: &str,
+        params: P,
+        of: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Reply<Option<T>> {
+        let read = || self.connection.prepare_cached(sql)?.query_row(params, of).optional();
+        read().map_err(|error| storage_error(self.path, "read", &error))
+    }
+
+    pub(crate) fn run(&self, id: &str) -> Reply<Option<StoredRun>> {
+        self.one(&format!("{RUN} WHERE id = ?"), [id], stored_run)
+    }
+
+    /// The run meant by a whole id, `last`, or a beginning or end of an id that only one run has.
+    pub(crate) fn find(&self, text: &str) -> Reply<StoredRun> {
+        if text == "last" {
+            let sql = format!("{RUN} WHERE parent IS NULL ORDER BY no DESC LIMIT 1");
+            let nothing = || EngineError::new(ErrorCode::NotFound, "there is no run yet");
+            return self.one(&sql, [], stored_run)?.ok_or_else(nothing);
+        }
+        if let Some(run) = self.run(text)? {
+            return Ok(run);
+        }
+        let pattern = text.replace(['%', '_', '\\'], "");
+        let sql = format!("{RUN} WHERE id LIKE ?1 || '%' OR id LIKE '%' || ?1 ORDER BY no DESC LIMIT 6");
+        let mut found = if pattern.is_empty() { Vec::new() } else { self.all(&sql, [&pattern], stored_run)? };
+        // A child's id begins with its parent's: what fits a run whole fits its children only by the way.
+        let roots = found.iter().filter(|run| run.row.parent.is_none()).count();
+        if roots == 1 {
+            found.retain(|run| run.row.parent.is_none());
+        }
+        match found.len() {
+            0 => Err(EngineError::new(ErrorCode::NotFound, format!("there is no run {text}"))
+                .help("wonder list shows what there is; `last` is the newest.")),
+            1 => Ok(found.remove(0)),
+            _ => {
+                let ids: Vec<&str> = found.iter().take(5).map(|run| run.row.run.as_str()).collect();
+                let message = format!("{text} fits more than one run: {}", ids.join(", "));
+                Err(EngineError::new(ErrorCode::Ambiguous, message).help("Give more of the id."))
+            }
+        }
+    }
+
+    pub(crate) fn list(&self, filter: &Filter) -> Reply<Vec<StoredRun>> {
+        let sql = format!(
+            "{RUN} WHERE (?1 IS NULL OR workflow = ?1) AND (?2 IS NULL OR status = ?2) \
+             AND (?3 OR parent IS NULL) ORDER BY no DESC LIMIT ?4"
+        );
+        let limit = filter.limit.unwrap_or(LIST_MAX);
+        self.all(&sql, params![filter.workflow, filter.status, filter.children, limit], stored_run)
+    }
+
+    /// A run and everything it called, directly or not, in the order of their starts.
+    pub(crate) fn tree(&self, id: &str) -> Reply<Vec<StoredRun>> {
+        let Some(top) = self.run(id)? else { return Ok(Vec::new()) };
+        let below = format!("{}.", top.row.run);
+        let sql = format!("{RUN} WHERE root = ? ORDER BY no");
+        let mut runs = self.all(&sql, [&top.row.root], stored_run)?;
+        runs.retain(|run| run.row.run == top.row.run || run.row.run.starts_with(&below));
+        Ok(runs)
+    }
+
+    /// Events after number `after`, about `limit` of them: whole steps.
+    pub(crate) fn events(&self, no: i64, after: u64, limit: usize) -> Reply<Vec<Event>> {
+        let sql = "SELECT refs, body FROM events WHERE run = ?1 AND seq >= \
+                   (SELECT coalesce(max(seq), 0) FROM events WHERE run = ?1 AND seq <= ?2 + 1) ORDER BY seq";
+        let read = || -> rusqlite::Result<Vec<(bool, String)>> {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut rows = statement.query(params![no, after])?;
+            let (mut found, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = rows.next()? {
+                let body: String = row.get(1)?;
+                bytes += body.len();
+                found.push((row.get(0)?, body));
+                if found.len() >= limit || bytes > 64 << 20 && limit < usize::MAX {
+                    break;
+                }
+            }
+            Ok(found)
+        };
+        let rows = read().map_err(|error| storage_error(self.path, "read", &error))?;
+        let mut events = Vec::new();
+        for (refs, body) in rows {
+            events.extend(self.decoded(no, &body, refs)?.into_iter().filter(|event| event.seq > after));
+        }
+        Ok(events)
+    }
+
+    fn decoded(&self, no: i64, body: &str, refs: bool) -> Reply<Vec<Event>> {
+        let mut fetch = |hash: &codec::Hash| {
+            let found = self.one("SELECT body FROM blobs WHERE hash = ?", [hash], |row| row.get(0));
+            found.map_err(|error| error.message)?.ok_or_else(|| "a blob is missing".to_owned())
+        };
+        codec::decode(body, refs, &mut fetch)
+            .map_err(|why| EngineError::new(ErrorCode::Quarantined, format!("run number {no}: {why}")))
+    }
+
+    pub(crate) fn snapshot(&self, no: i64) -> Reply<Option<State>> {
+        let sql = "SELECT state FROM snapshots WHERE run = ?";
+        let text = self.one(sql, [no], |row| row.get::<_, String>(0))?;
+        // A snapshot that cannot be read is a shortcut lost, nothing more.
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+
+    /// A stored definition and its version.
+    pub(crate) fn definition(&self, id: i64) -> Reply<(String, u32)> {
+        let sql = "SELECT bundle, version FROM definitions WHERE id = ?";
+        let found = self.one(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let missing = || EngineError::new(ErrorCode::Storage, format!("definition {id} is missing"));
+        found.ok_or_else(missing)
+    }
+
+    /// Id and version of a definition that is stored already.
+    pub(crate) fn definition_by_hash(&self, name: &str, hash: &[u8; 32]) -> Reply<Option<(i64, u32)>> {
+        let sql = "SELECT id, version FROM definitions WHERE name = ? AND hash = ?";
+        self.one(sql, params![name, hash], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    pub(crate) fn latest_version(&self, name: &str) -> Reply<u32> {
+        let sql = "SELECT coalesce(max(version), 0) FROM definitions WHERE name = ?";
+        Ok(self.one(sql, [name], |row| row.get(0))?.unwrap_or(0))
+    }
+
+    /// The highest number of a run, a definition and a line.
+    pub(crate) fn highest(&self) -> Reply<(i64, i64, u64)> {
+        let sql = "SELECT (SELECT coalesce(max(no), 0) FROM runs), \
+                   (SELECT coalesce(max(id), 0) FROM definitions), \
+                   (SELECT coalesce(max(number), 0) FROM logs)";
+        Ok(self.one(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.unwrap_or_default())
+    }
+
+    /// When runs that wait want to be woken.
+    pub(crate) fn timers(&self, until: Option<Time>) -> Reply<Vec<(Time, Name)>> {
+        let sql = "SELECT at, id FROM timers JOIN runs ON no = run WHERE at <= ? ORDER BY at";
+        let until = until.map_or(i64::MAX, |time| time.0);
+        self.all(sql, [until], |row| Ok((Time(row.get(0)?), row.get::<_, String>(1)?.into())))
+    }
+
+    pub(crate) fn started(&self, no: i64) -> Reply<BTreeSet<(u64, u32)>> {
+        let sql = "SELECT token, attempt FROM started WHERE run = ?";
+        Ok(self.all(sql, [no], |row| Ok((row.get(0)?, row.get(1)?)))?.into_iter().collect())
+    }
+
+    /// Open gates: of a run and those it called, or all.
+    pub(crate) fn gates(&self, run: Option<&str>) -> Reply<Vec<GateView>> {
+        let sql = "SELECT id, root, workflow, gate, node, kind, title, body, form, assignees, opened_at, \
+                   deadline FROM gates JOIN runs ON no = run WHERE open = 1 \
+                   AND (?1 IS NULL OR id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') \
+                   ORDER BY opened_at, run, gate";
+        self.all(sql, [run], gate_view)
+    }
+
+    /// Lines of a run and those it called.
+    pub(crate) fn lines(&self, run: &str, after: u64, limit: Option<u32>) -> Reply<Vec<LogLine>> {
+        let sql = "SELECT number, id, at, node, token, attempt, step, stream, text FROM runs \
+                   JOIN logs ON run = no WHERE root = (SELECT root FROM runs WHERE id = ?1) AND number > ?2 \
+                   AND (id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') ORDER BY number LIMIT ?3";
+        self.all(sql, params![run, after, limit.unwrap_or(LINES_MAX).min(LINES_MAX)], log_line)
+    }
+}
+
+fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
+    let text = |at: usize| row.get::<_, String>(at);
+    let status = Status::parse(&text(4)?).unwrap_or(Status::Quarantined);
+    Ok(StoredRun {
+        no: row.get(0)?,
+        row: RunRow {
+            run: row.get(1)?,
+            workflow: row.get(2)?,
+            version: row.get(3)?,
+            status,
+            root: row.get(5)?,
+            parent: row.get(6)?,
+            started_at: Time(row.get(7)?),
+            ended_at: row.get::<_, Option<i64>>(8)?.map(Time),
+            usd_micros: row.get::<_, i64>(9)? as u64,
+            tokens: row.get::<_, i64>(10)? as u64,
+            driven: false,
+            labels: serde_json::from_str(&text(11)?).unwrap_or_default(),
+        },
+        definition: row.get(12)?,
+        callable: serde_json::from_str(&text(13)?).unwrap_or_default(),
+        workdir: row.get(14)?,
+        evidence: row.get(15)?,
+    })
+}
+
+fn gate_view(row: &Row<'_>) -> rusqlite::Result<GateView> {
+    let (run, gate): (String, u64) = (row.get(0)?, row.get(3)?);
+    let json = |at: usize| -> rusqlite::Result<String> { row.get(at) };
+    Ok(GateView {
+        id: format!("{run}:{gate}"),
+        run,
+        root: row.get(1)?,
+        workflow: row.get(2)?,
+        node: row.get(4)?,
+        kind: serde_json::from_str(&format!("{:?}", json(5)?)).map_err(unreadable)?,
+        title: row.get(6)?,
+        body: row.get(7)?,
+        form: serde_json::from_str(&json(8)?).map_err(unreadable)?,
+        assignees: serde_json::from_str(&json(9)?).unwrap_or_default(),
+        opened_at: Time(row.get(10)?),
+        deadline: row.get::<_, Option<i64>>(11)?.map(Time),
+    })
+}
+
+fn unreadable(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+}
+
+fn log_line(row: &Row<'_>) -> rusqlite::Result<LogLine> {
+    let stream: String = row.get(7)?;
+    Ok(LogLine {
+        number: row.get(0)?,
+        run: row.get(1)?,
+        at: Time(row.get(2)?),
+        node: row.get(3)?,
+        token: row.get(4)?,
+        attempt: row.get(5)?,
+        step: row.get(6)?,
+        stream: match stream.as_str() {
+            "stdout" => LogStream::Stdout,
+            "stderr" => LogStream::Stderr,
+            _ => LogStream::Note,
+        },
+        text: row.get(8)?,
+    })
+}
+
+pub(crate) fn stream_name(stream: LogStream) -> &'static str {
+    match stream {
+        LogStream::Stdout => "stdout",
+        LogStream::Stderr => "stderr",
+        LogStream::Note => "note",
+    }
+}

@@ -1,0 +1,120 @@
+//! The database's tables, and how an older file becomes today's.
+//!
+//! `docs/storage.md` says the same to people. A step, once released, is never changed: add one.
+
+use rusqlite::Connection;
+
+/// "Wond": tells our files from other people's.
+pub(crate) const APPLICATION_ID: i64 = 0x576f_6e64;
+
+/// Each step takes a file from the version of its index to the next.
+const STEPS: [&str; 1] = [FIRST];
+
+/// The version that this binary writes.
+pub(crate) const VERSION: i64 = STEPS.len() as i64;
+
+const FIRST: &str = "
+-- Workflows with all they name, by content.
+CREATE TABLE definitions (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  hash BLOB NOT NULL,
+  bundle TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  UNIQUE (name, version),
+  UNIQUE (name, hash)
+);
+-- What a list shows of a run; all of it follows from its events, but the row is there first.
+CREATE TABLE runs (
+  no INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  workflow TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  definition INTEGER NOT NULL,
+  callable TEXT NOT NULL,
+  root TEXT NOT NULL,
+  parent TEXT,
+  status TEXT NOT NULL,
+  workdir TEXT NOT NULL,
+  labels TEXT NOT NULL,
+  started_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  usd_micros INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  evidence TEXT
+);
+CREATE INDEX runs_by_root ON runs (root);
+CREATE INDEX runs_live ON runs (status) WHERE ended_at IS NULL;
+-- The truth: one row per step, a JSON array of its events. refs: parts of it are in blobs.
+CREATE TABLE events (
+  run INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  refs INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  PRIMARY KEY (run, seq)
+) WITHOUT ROWID;
+-- Parts of events above 4 KiB, once each, by their BLAKE3 hash.
+CREATE TABLE blobs (hash BLOB PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+-- A run's state after its event `seq`: a shortcut that can be thrown away.
+CREATE TABLE snapshots (run INTEGER PRIMARY KEY, seq INTEGER NOT NULL, state TEXT NOT NULL);
+-- When a run that waits wants to be woken.
+CREATE TABLE timers (run INTEGER PRIMARY KEY, at INTEGER NOT NULL);
+CREATE INDEX timers_by_time ON timers (at);
+CREATE TABLE gates (
+  run INTEGER NOT NULL,
+  gate INTEGER NOT NULL,
+  node TEXT,
+  kind TEXT NOT NULL,
+  title TEXT NOT NULL,
+  body TEXT,
+  form TEXT NOT NULL,
+  assignees TEXT NOT NULL,
+  opened_at INTEGER NOT NULL,
+  deadline INTEGER,
+  open INTEGER NOT NULL,
+  PRIMARY KEY (run, gate)
+) WITHOUT ROWID;
+CREATE INDEX gates_open ON gates (open) WHERE open = 1;
+-- Tasks with effect `once` that a worker has begun.
+CREATE TABLE started (
+  run INTEGER NOT NULL,
+  token INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  PRIMARY KEY (run, token, attempt)
+) WITHOUT ROWID;
+-- What tasks said while they ran.
+CREATE TABLE logs (
+  number INTEGER PRIMARY KEY,
+  run INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  token INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  step TEXT NOT NULL,
+  stream TEXT NOT NULL,
+  text TEXT NOT NULL
+);
+CREATE INDEX logs_by_run ON logs (run, number);
+CREATE TABLE artifacts (
+  run INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  hash BLOB NOT NULL,
+  type TEXT,
+  bytes INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  PRIMARY KEY (run, name, number)
+) WITHOUT ROWID;
+";
+
+/// Takes the file from version `from` to today's, all or nothing.
+pub(crate) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    for step in STEPS.iter().skip(from as usize) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}

@@ -1,0 +1,285 @@
+//! Writing: everything that one turn of the driver leads to, in one transaction.
+//!
+//! A transaction is a list of [`Write`]s, so that one which failed (the disk was full) can be tried again as
+//! it is. Nothing is published or performed before it is committed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rusqlite::{Connection, TransactionBehavior, params};
+use wonder_core::def::Name;
+use wonder_engine::{LogLine, Reply, Status};
+
+use super::codec::Encoded;
+use super::open::{self, storage_error};
+use super::read::{Reader, stream_name};
+use crate::{Durability, failpoint};
+
+/// One row to be written.
+#[derive(Clone, Debug)]
+pub(crate) enum Write {
+    Definition(Arc<StoredDefinition>),
+    RunInsert(Box<RunInsert>),
+    RunUpdate(RunUpdate),
+    Events {
+        run: i64,
+        seq: u64,
+        encoded: Encoded,
+    },
+    GateOpened(Box<GateRow>),
+    GateClosed {
+        run: i64,
+        gate: u64,
+    },
+    /// All of a run that has ended.
+    GatesClosed {
+        run: i64,
+    },
+    GateAssigned {
+        run: i64,
+        gate: u64,
+        assignees: String,
+        deadline: Option<i64>,
+    },
+    Timer {
+        run: i64,
+        at: Option<i64>,
+    },
+    Snapshot {
+        run: i64,
+        seq: u64,
+        state: String,
+    },
+    Started {
+        run: i64,
+        token: u64,
+        attempt: u32,
+    },
+    Quarantine {
+        run: i64,
+        evidence: String,
+        at: i64,
+    },
+    Log {
+        run: i64,
+        line: Box<LogLine>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct StoredDefinition {
+    pub(crate) id: i64,
+    pub(crate) name: Name,
+    pub(crate) version: u32,
+    pub(crate) hash: [u8; 32],
+    pub(crate) bundle: String,
+    pub(crate) created_at: i64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct RunInsert {
+    pub(crate) no: i64,
+    pub(crate) id: Name,
+    pub(crate) workflow: Name,
+    pub(crate) version: u32,
+    pub(crate) definition: i64,
+    /// Which definitions it may call: a JSON object of name and id.
+    pub(crate) callable: String,
+    pub(crate) root: Name,
+    pub(crate) parent: Option<Name>,
+    pub(crate) workdir: String,
+    pub(crate) labels: String,
+    pub(crate) started_at: i64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RunUpdate {
+    pub(crate) no: i64,
+    pub(crate) status: Status,
+    pub(crate) ended_at: Option<i64>,
+    pub(crate) usd_micros: u64,
+    pub(crate) tokens: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct GateRow {
+    pub(crate) run: i64,
+    pub(crate) gate: u64,
+    pub(crate) node: Option<Name>,
+    pub(crate) kind: String,
+    pub(crate) title: String,
+    pub(crate) body: Option<String>,
+    pub(crate) form: String,
+    pub(crate) assignees: String,
+    pub(crate) opened_at: i64,
+    pub(crate) deadline: Option<i64>,
+}
+
+/// How much has been written, for tests that count and for `doctor`.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) commits: AtomicU64,
+    pub(crate) rows: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+}
+
+/// The only connection that writes.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    connection: Connection,
+    path: PathBuf,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl Writer {
+    pub(crate) fn open(home: &std::path::Path, durability: Durability) -> Reply<Writer> {
+        let connection = open::writer(home, durability)?;
+        Ok(Writer { connection, path: open::database(home), counters: Arc::default() })
+    }
+
+    /// Reads on the writing connection: what is committed, for the driver's own use.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader::new(&self.connection, &self.path)
+    }
+
+    /// All or nothing.
+    pub(crate) fn commit(&mut self, writes: &[Write]) -> Reply<()> {
+        let mut bytes = 0;
+        let result = self.transact(writes, &mut bytes);
+        result.map_err(|error| storage_error(&self.path, "written", &error))?;
+        self.counters.commits.fetch_add(1, Ordering::Relaxed);
+        self.counters.rows.fetch_add(writes.len() as u64, Ordering::Relaxed);
+        self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn transact(&mut self, writes: &[Write], bytes: &mut u64) -> rusqlite::Result<()> {
+        failpoint::hit("begin");
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for write in writes {
+            write_row(&transaction, write, bytes)?;
+            failpoint::hit("write");
+        }
+        transaction.commit()?;
+        failpoint::hit("committed");
+        Ok(())
+    }
+
+    /// Leaves one file without a log beside it, if nobody reads just now.
+    pub(crate) fn close(self) {
+        let tidy = "PRAGMA optimize; PRAGMA wal_checkpoint(PASSIVE);";
+        // Everything is committed: a checkpoint that fails now happens at the next opening.
+        drop(self.connection.execute_batch(tidy));
+    }
+}
+
+fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlite::Result<()> {
+    let run = |sql: &str, params: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
+        connection.prepare_cached(sql)?.execute(params).map(drop)
+    };
+    match write {
+        Write::Events { run: no, seq, encoded } => {
+            *bytes += encoded.bytes() as u64;
+            for (hash, body) in &encoded.blobs {
+                run("INSERT OR IGNORE INTO blobs VALUES (?, ?)", params![hash, body])?;
+            }
+            run("INSERT INTO events VALUES (?, ?, ?, ?)", params![no, seq, encoded.refs, encoded.body])
+        }
+        Write::Definition(d) => run(
+            "INSERT INTO definitions VALUES (?, ?, ?, ?, ?, ?)",
+            params![d.id, &*d.name, d.version, d.hash, d.bundle, d.created_at],
+        ),
+        Write::RunInsert(r) => insert_run(connection, r),
+        Write::RunUpdate(r) => run(
+            "UPDATE runs SET status = ?2, ended_at = ?3, usd_micros = ?4, tokens = ?5 WHERE no = ?1",
+            params![r.no, r.status.as_str(), r.ended_at, r.usd_micros as i64, r.tokens as i64],
+        ),
+        Write::GateOpened(g) => open_gate(connection, g),
+        Write::GateClosed { run: no, gate } => {
+            run("UPDATE gates SET open = 0 WHERE run = ? AND gate = ?", params![no, gate])
+        }
+        Write::GatesClosed { run: no } => {
+            run("UPDATE gates SET open = 0 WHERE run = ? AND open = 1", params![no])
+        }
+        Write::GateAssigned { run: no, gate, assignees, deadline } => run(
+            "UPDATE gates SET assignees = ?3, deadline = ?4 WHERE run = ?1 AND gate = ?2",
+            params![no, gate, assignees, deadline],
+        ),
+        Write::Timer { run: no, at: Some(at) } => {
+            run("INSERT OR REPLACE INTO timers VALUES (?, ?)", params![no, at])
+        }
+        Write::Timer { run: no, at: None } => run("DELETE FROM timers WHERE run = ?", params![no]),
+        Write::Snapshot { run: no, seq, state } => {
+            *bytes += state.len() as u64;
+            run("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", params![no, seq, state])
+        }
+        Write::Started { run: no, token, attempt } => {
+            run("INSERT OR IGNORE INTO started VALUES (?, ?, ?)", params![no, token, attempt])
+        }
+        Write::Quarantine { run: no, evidence, at } => run(
+            "UPDATE runs SET status = 'quarantined', evidence = ?2, ended_at = ?3 WHERE no = ?1",
+            params![no, evidence, at],
+        ),
+        Write::Log { run: no, line } => insert_line(connection, *no, line),
+    }
+}
+
+fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, NULL, 0, 0, NULL)";
+    let (parent, started) = (r.parent.as_deref(), r.started_at);
+    connection
+        .prepare_cached(sql)?
+        .execute(params![
+            r.no,
+            &*r.id,
+            &*r.workflow,
+            r.version,
+            r.definition,
+            r.callable,
+            &*r.root,
+            parent,
+            r.workdir,
+            r.labels,
+            started
+        ])
+        .map(drop)
+}
+
+fn open_gate(connection: &Connection, g: &GateRow) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO gates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)";
+    let node = g.node.as_deref();
+    connection
+        .prepare_cached(sql)?
+        .execute(params![
+            g.run,
+            g.gate,
+            node,
+            g.kind,
+            g.title,
+            g.body,
+            g.form,
+            g.assignees,
+            g.opened_at,
+            g.deadline
+        ])
+        .map(drop)
+}
+
+fn insert_line(connection: &Connection, run: i64, line: &LogLine) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    connection
+        .prepare_cached(sql)?
+        .execute(params![
+            line.number,
+            run,
+            line.at.0,
+            line.node,
+            line.token,
+            line.attempt,
+            line.step,
+            stream_name(line.stream),
+            line.text
+        ])
+        .map(drop)
+}

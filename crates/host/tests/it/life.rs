@@ -1,0 +1,204 @@
+//! Runs from their start to their end, with people, children, timers and a host that leaves.
+
+use wonder_engine::{Act, Drive, ErrorCode, Signal, Status, WaitView};
+
+use crate::house::{House, json, start};
+
+const GATE: &str = "
+wonder: 1
+name: ask
+nodes:
+  draft: {mock: {output: {text: hello}}, next: [{to: check}]}
+  check:
+    human_gate:
+      title: 'Publish {{ state.draft.text }}?'
+      form: {type: object, required: [ok], properties: {ok: {type: boolean}}}
+    next: [{to: publish, when: result.ok}, {to: drop}]
+  publish: {mock: {output: {published: true}}}
+  drop: {mock: {output: {published: false}}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_waits_for_its_answer_across_hosts() {
+    let house = House::new().await;
+    let view = house.run(GATE, "{}").await;
+    assert_eq!(view.row.status, Status::Waiting);
+    let [WaitView::Gate { gate, title, .. }] = view.waiting.as_slice() else { panic!("{view:?}") };
+    assert_eq!(title, "Publish hello?");
+    let gate = gate.clone();
+
+    let house = house.reopen().await;
+    let listed = house.engine().gates(None).await.unwrap();
+    assert_eq!(listed[0].id, gate);
+    let view = house.answer(&gate, r#"{"ok": true}"#).await;
+    assert_eq!(view.row.status, Status::Completed);
+    assert_eq!(view.output.unwrap().to_string(), r#"{"published":true}"#);
+    assert!(house.engine().gates(None).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_does_not_fit_changes_nothing() {
+    let house = House::new().await;
+    let view = house.run(GATE, "{}").await;
+    let answer = |text: &str| wonder_engine::Answer {
+        gate: view.row.run.clone(),
+        answer: json(text),
+        by: "ann".to_owned(),
+        drive: Drive::On,
+    };
+    let refused = house.engine().answer(answer("{}")).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::BadInput);
+    assert!(refused.message.contains("the gate stays open"), "{refused}");
+    let seq = house.engine().find(view.row.run.clone()).await.unwrap().seq;
+    assert_eq!(seq, view.seq);
+    house.engine().answer(answer(r#"{"ok": false}"#)).await.unwrap();
+    house.settled(&view.row.run).await;
+    let late = wonder_engine::Answer { gate: format!("{}:1", view.row.run), ..answer(r#"{"ok": true}"#) };
+    let refused = house.engine().answer(late).await.unwrap_err();
+    assert!(refused.message.contains("closed by ann"), "{refused}");
+}
+
+const FAMILY: &str = "
+wonder: 1
+name: parent
+nodes:
+  call: {workflow_call: {workflow: child}, input_mapping: {who: input.who}, next: [{to: done}]}
+  done: {update_context: {set: {output.said: state.call.said}}}
+---
+wonder: 1
+name: child
+nodes:
+  ask: {human_gate: {title: 'Say something'}, next: [{to: say}]}
+  say: {update_context: {set: {output.said: state.ask.words}}}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_childs_gate_makes_the_whole_tree_wait() {
+    let house = House::new().await;
+    let view = house.run(FAMILY, r#"{"who": "x"}"#).await;
+    assert_eq!(view.row.status, Status::Waiting);
+    let [WaitView::Gate { gate, .. }] = view.waiting.as_slice() else { panic!("{view:?}") };
+    assert_eq!(*gate, format!("{}.1.1:1", view.row.run));
+    let gate = gate.clone();
+
+    let house = house.reopen().await;
+    let found = house.engine().find("last".to_owned()).await.unwrap();
+    assert_eq!((found.row.status, found.waiting.len(), found.quiet), (Status::Waiting, 1, true));
+    let view = house.answer(&gate, r#"{"words": "hi"}"#).await;
+    assert_eq!(view.row.parent, None, "the answer is about the root");
+    assert_eq!(view.output.unwrap().to_string(), r#"{"said":"hi"}"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_comes_early_is_kept() {
+    let house = House::new().await;
+    let file = "
+wonder: 1
+name: hear
+nodes:
+  first: {human_gate: {title: Go}, next: [{to: hear}]}
+  hear: {wait_event: {event: news}, next: [{to: done}]}
+  done: {update_context: {set: {output.news: state.hear.text}}}
+";
+    let view = house.run(file, "{}").await;
+    let signal = Signal {
+        run: view.row.run.clone(),
+        event: "news".to_owned(),
+        key: json("null"),
+        payload: json(r#"{"text": "early"}"#),
+        keep: true,
+        drive: Drive::On,
+    };
+    house.engine().signal(signal).await.unwrap();
+    let view = house.answer(&view.row.run, "{}").await;
+    assert_eq!(view.output.unwrap().to_string(), r#"{"news":"early"}"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timers_fire_and_backoffs_end() {
+    let house = House::new().await;
+    let file = "
+wonder: 1
+name: slow
+nodes:
+  nap: {sleep: {for: 30ms}, next: [{to: flaky}]}
+  flaky:
+    task: flaky
+tasks:
+  flaky:
+    retry: {max_attempts: 3, backoff: exponential, initial_delay: 10ms}
+    steps:
+      - ref: try
+        mock: {outcomes: [{error: {kind: assertion_failed, message: no}}, {output: {ok: true}}]}
+        on_failure: retry
+";
+    let view = house.run(file, "{}").await;
+    assert_eq!(view.row.status, Status::Completed, "{view:?}");
+    assert_eq!(view.metrics.retries, 1);
+    let events = house.events(&view.row.run).await;
+    assert!(events.contains(&"sleep_started") && events.contains(&"task_retrying"), "{events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_stops_what_is_out() {
+    let house = House::new().await;
+    let file = "wonder: 1\nname: long\nnodes:\n  wait: {mock: {output: {}, delay: 1h}}\n";
+    let view = house.engine().start(start(file, "{}")).await.unwrap();
+    let cancel = Act::Cancel { reason: "enough".to_owned(), grace_ms: None };
+    house.engine().act(view.row.run.clone(), cancel, Drive::On).await.unwrap();
+    let view = house.settled(&view.row.run).await;
+    assert_eq!(view.row.status, Status::Cancelled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_out_when_the_host_left_is_owed() {
+    let house = House::new().await;
+    let file = "
+wonder: 1
+name: long
+nodes:
+  wait: {mock: {outcomes: [{output: {n: 1}, delay: 200ms}]}, next: [{to: done}]}
+  done: {mock: {output: {done: true}}}
+";
+    let view = house.engine().start(start(file, "{}")).await.unwrap();
+    let run = view.row.run.clone();
+    let (home, connection) = (house.home, house.connection);
+    connection.close(wonder_host::Leaving::Now).await;
+    let connection = crate::house::enter(home.path()).await;
+    let house = House { home, connection };
+    let left = house.engine().find(run.clone()).await.unwrap();
+    assert_eq!((left.row.status, left.row.driven), (Status::Running, false), "nobody carries it on unasked");
+    let resume = Act::Resume { by: "ann".to_owned() };
+    house.engine().act(run.clone(), resume, Drive::On).await.unwrap();
+    let view = house.settled(&run).await;
+    assert_eq!(view.row.status, Status::Completed);
+    let events = house.events(&run).await;
+    assert_eq!(events.iter().filter(|name| **name == "task_dispatched").count(), 2, "{events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_starts_nothing() {
+    let house = House::new().await;
+    let file = "
+wonder: 1
+name: strict
+input_schema: {type: object, required: [n], properties: {n: {type: integer}}}
+nodes:
+  one: {mock: {output: {}}}
+";
+    let refused = house.engine().start(start(file, r#"{"n": "x"}"#)).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::BadInput);
+    assert!(house.engine().list(Default::default()).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_content_is_the_same_version() {
+    let house = House::new().await;
+    let file = "wonder: 1\nname: one\nnodes:\n  one: {mock: {output: {n: 1}}}\n";
+    assert_eq!(house.run(file, "{}").await.row.version, 1);
+    assert_eq!(house.run(file, "{}").await.row.version, 1);
+    assert_eq!(house.run(&file.replace("n: 1}", "n: 2}"), "{}").await.row.version, 2);
+    let house = house.reopen().await;
+    assert_eq!(house.run(file, "{}").await.row.version, 1);
+    assert_eq!(house.run(&file.replace("n: 1}", "n: 3}"), "{}").await.row.version, 3);
+}

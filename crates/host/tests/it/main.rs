@@ -1,0 +1,6 @@
+//! Tests of the embedded host: real SQLite, real tasks, in this process.
+
+mod counts;
+mod house;
+mod life;
+mod owners;

@@ -1,0 +1,80 @@
+//! One database, several who want it.
+
+use wonder_engine::Status;
+use wonder_host::{Leaving, Options, Purpose, open};
+
+use crate::house::{House, chain, enter, start};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_opener_reaches_the_first() {
+    let first = House::new().await;
+    let second = enter(first.home.path()).await;
+    assert_eq!(second.owner().await, Some(std::process::id()));
+    let view = second.engine().start(start(&chain(20), "{}")).await.unwrap();
+    let view = second.engine().wait(view.row.run, 60_000).await.unwrap();
+    assert_eq!(view.row.status, Status::Completed);
+    assert_eq!(first.engine().list(Default::default()).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_owner_leaves_the_next_takes_over() {
+    let first = House::new().await;
+    let second = enter(first.home.path()).await;
+    let file = "
+wonder: 1
+name: steps
+nodes:
+  a: {sleep: {for: 150ms}, next: [{to: b}]}
+  b: {mock: {output: {}, delay: 50ms}, next: [{to: c}]}
+  c: {mock: {output: {done: true}}}
+";
+    let view = second.engine().start(start(file, "{}")).await.unwrap();
+    let run = view.row.run.clone();
+    let waiting = second.engine().wait(run, 60_000);
+    let leaving = first.connection.close(Leaving::Drain);
+    let (view, ()) = tokio::join!(waiting, leaving);
+    assert_eq!(view.unwrap().row.status, Status::Completed);
+    assert_eq!(second.owner().await, None, "it owns the database now");
+    second.close(Leaving::Drain).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_makes_nothing_and_disturbs_nobody() {
+    let home = tempfile::TempDir::new().unwrap();
+    let empty = open(Options::new(home.path()), Purpose::Look).await.unwrap();
+    assert!(empty.engine().list(Default::default()).await.unwrap().is_empty());
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0, "looking left something behind");
+
+    let owner = enter(home.path()).await;
+    let view = owner.engine().start(start(&chain(3), "{}")).await.unwrap();
+    owner.engine().wait(view.row.run.clone(), 60_000).await.unwrap();
+    let look = open(Options::new(home.path()), Purpose::Look).await.unwrap();
+    assert_eq!(look.engine().find("last".to_owned()).await.unwrap().row.run, view.row.run);
+    owner.close(Leaving::Drain).await;
+    assert_eq!(look.engine().find("last".to_owned()).await.unwrap().row.status, Status::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deadlines_that_passed_fire_when_somebody_looks() {
+    let house = House::new().await;
+    let file = "
+wonder: 1
+name: patient
+nodes:
+  ask: {human_gate: {title: Well?, timeout: 1ms, on_timeout: default, default: {ok: true}}, next: [{to: nap}]}
+  nap: {sleep: {for: 20ms}, next: [{to: done}]}
+  done: {update_context: {set: {output.ok: state.ask.ok}}}
+";
+    let view = house.engine().start(start(file, "{}")).await.unwrap();
+    house.connection.close(Leaving::Now).await;
+    // Whatever has fired by now, looking until the sleep is over fires the rest.
+    loop {
+        let look = open(Options::new(house.home.path()), Purpose::Look).await.unwrap();
+        let found = look.engine().find(view.row.run.clone()).await.unwrap();
+        if found.row.status == Status::Completed {
+            assert_eq!(found.output.unwrap().to_string(), r#"{"ok":true}"#);
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
