@@ -215,7 +215,7 @@ async fn act(options: &Options) -> Reply<Way> {
             }
             Claim::Taken(owner) => {
                 last = owner.or(last);
-                if let Some(owner) = last.clone().filter(|owner| answers(owner)) {
+                if let Some(owner) = last.clone().filter(answers) {
                     return Ok(Way::Asking(Remote { socket: owner.socket.clone() }, owner));
                 }
             }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
 use wonder_core::def::Name;
 use wonder_core::event::GateId;
 use wonder_core::input::StartRun;
@@ -12,12 +11,10 @@ use wonder_core::{Input, Rejection, RunStatus};
 use wonder_engine::{Act, Answer, Drive, EngineError, ErrorCode, Reply, Request, Response, Signal, Start};
 
 use super::children::{Birth, seed};
-use super::{Driver, Refusal, Waiter, closing};
-
-type Sender = oneshot::Sender<Reply<Option<Response>>>;
+use super::{Asker, Driver, Refusal, Waiter, closing};
 
 impl Driver {
-    pub(super) fn ask(&mut self, request: Request, reply: Sender) {
+    pub(super) fn ask(&mut self, request: Request, reply: Asker) {
         if self.leaving.is_some() {
             drop(reply.send(Err(closing())));
             return;
@@ -139,7 +136,7 @@ impl Driver {
         Ok(root)
     }
 
-    fn wait(&mut self, run: Name, wait_ms: u64, reply: Sender) {
+    fn wait(&mut self, run: Name, wait_ms: u64, reply: Asker) {
         let over = match self.runs.get(&run) {
             None => return drop(reply.send(Ok(None))),
             Some(hosted) => hosted.run.status().is_end() || self.is_quiet(&run),

@@ -55,11 +55,13 @@ pub(crate) struct TaskKey {
     pub(crate) attempt: u32,
 }
 
+/// Who asked. None for an answer: the run is not in memory, and whoever asks can read it.
+type Asker = oneshot::Sender<Reply<Option<Response>>>;
+
 /// Everything that can happen to the driver.
 #[derive(Debug)]
 pub(crate) enum HostEvent {
-    /// None: the run is not in memory; whoever asks can read it.
-    Ask(Request, oneshot::Sender<Reply<Option<Response>>>),
+    Ask(Request, Asker),
     Report {
         key: TaskKey,
         report: TaskReport,
@@ -93,7 +95,7 @@ enum Word {
 #[derive(Debug)]
 struct Waiter {
     until: Instant,
-    reply: oneshot::Sender<Reply<Option<Response>>>,
+    reply: Asker,
 }
 
 pub(crate) struct Driver {
@@ -111,7 +113,7 @@ pub(crate) struct Driver {
     /// Of this turn: to be committed, then answered, then performed.
     batch: Vec<Write>,
     touched: BTreeSet<Name>,
-    replies: Vec<(oneshot::Sender<Reply<Option<Response>>>, Reply<Option<Response>>)>,
+    replies: Vec<(Asker, Reply<Option<Response>>)>,
     starting: Vec<oneshot::Sender<()>>,
     orders: Vec<(Name, Command)>,
     /// Runs whose tasks said something: their followers want to know.

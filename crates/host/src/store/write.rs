@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 use wonder_core::def::Name;
@@ -168,9 +169,10 @@ impl Writer {
 
     /// Leaves one file without a log beside it, if nobody reads just now.
     pub(crate) fn close(self) {
-        let tidy = "PRAGMA optimize; PRAGMA wal_checkpoint(PASSIVE);";
-        // Everything is committed: a checkpoint that fails now happens at the next opening.
-        drop(self.connection.execute_batch(tidy));
+        // Everything is committed: a checkpoint that fails now happens at the next opening. Nobody who reads
+        // is waited for.
+        drop(self.connection.busy_timeout(Duration::ZERO));
+        drop(self.connection.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);"));
     }
 }
 

@@ -1,0 +1,139 @@
+//! What an answer means: a result if its status is expected, a failure by its status if not. It is read up
+//! to a limit, and no further.
+
+use std::time::SystemTime;
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
+use wonder_core::def::HttpRequest;
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::value::{Map, Value};
+
+use super::request::Request;
+use super::{as_map, broken_network};
+use crate::texts::tail;
+use crate::tried::{Broken, Tried};
+
+const BYTES_MAX: u64 = 8 << 20;
+/// How much of an unexpected answer a failure carries.
+const TAIL_BYTES: usize = 4 << 10;
+
+pub(super) async fn read(http: &HttpRequest, request: &Request, response: Response) -> Tried {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let expected = is_expected(http, status);
+    let read = body(http, request, response).await;
+    // A failure that says its status is worth more than one about its body.
+    let body = if expected { read? } else { read.unwrap_or_default() };
+    if !expected {
+        let failure = unexpected(request, status, &headers, &body);
+        // A server that broke may have done it before it broke.
+        return Err(if status.is_server_error() { Broken::unclear(failure) } else { Broken::known(failure) });
+    }
+    let json = Value::from_json_str(&body).unwrap_or_default();
+    Ok(Value::map([
+        ("status", Value::Int(status.as_u16().into())),
+        ("headers", as_map(&headers)),
+        ("body", Value::from(body)),
+        ("json", json),
+    ]))
+}
+
+pub(super) fn is_expected(http: &HttpRequest, status: StatusCode) -> bool {
+    if http.expect.is_empty() {
+        return status.is_success();
+    }
+    let code = i64::from(status.as_u16());
+    http.expect.iter().any(|expected| match expected {
+        Value::Int(number) => *number == code,
+        Value::String(text) => match text.as_bytes() {
+            [class, b'x' | b'X', b'x' | b'X'] => i64::from(*class) - i64::from(b'0') == code / 100,
+            _ => text.trim().parse() == Ok(code),
+        },
+        _ => false,
+    })
+}
+
+async fn body(http: &HttpRequest, request: &Request, mut response: Response) -> Result<String, Broken> {
+    let bytes_max = http.max_bytes.unwrap_or(BYTES_MAX);
+    let mut bytes = Vec::new();
+    loop {
+        let chunk = response
+            .chunk()
+            .await
+            .map_err(|error| Broken::unclear(broken_network(request, "read", &error)))?;
+        let Some(chunk) = chunk else { break };
+        if (bytes.len() + chunk.len()) as u64 > bytes_max {
+            return Err(Broken::unclear(too_large(request, bytes_max)));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+fn too_large(request: &Request, bytes_max: u64) -> Failure {
+    let message = format!("{}: the answer has more than {bytes_max} bytes (`max_bytes`)", request.shown());
+    let max = Value::Int(i64::try_from(bytes_max).unwrap_or(i64::MAX));
+    Failure::new(ErrorKind::LimitExceeded, message)
+        .with_details(Value::map([("limit", Value::str("max_bytes")), ("max", max)]))
+}
+
+fn unexpected(request: &Request, status: StatusCode, headers: &HeaderMap, body: &str) -> Failure {
+    let kind =
+        if status == StatusCode::TOO_MANY_REQUESTS { ErrorKind::RateLimited } else { ErrorKind::HttpStatus };
+    let mut details = Map::new();
+    details.insert("status".into(), Value::Int(status.as_u16().into()));
+    details.insert("headers".into(), as_map(headers));
+    details.insert("body".into(), Value::str(tail(body, TAIL_BYTES)));
+    let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    if let Some(ms) = asked.and_then(|text| retry_after_ms(text, SystemTime::now())) {
+        details.insert("retry_after_ms".into(), Value::Int(i64::try_from(ms).unwrap_or(i64::MAX)));
+    }
+    let message = format!("{} answered {status}", request.shown());
+    Failure::new(kind, message).with_details(Value::from(details))
+}
+
+/// Seconds, or a date that has not come yet.
+fn retry_after_ms(text: &str, now: SystemTime) -> Option<u64> {
+    if let Ok(seconds) = text.trim().parse::<u64>() {
+        return Some(seconds.saturating_mul(1_000));
+    }
+    let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()?;
+    let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(u64::try_from(i128::from(at.as_millisecond()) - i128::try_from(now.as_millis()).ok()?).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_445_412_480);
+        for (text, ms) in [
+            ("120", Some(120_000)),
+            ("0", Some(0)),
+            ("Wed, 21 Oct 2015 07:28:30 GMT", Some(30_000)),
+            ("Wed, 21 Oct 2015 07:27:00 GMT", Some(0)),
+            ("soon", None),
+            ("-5", None),
+        ] {
+            assert_eq!(retry_after_ms(text, now), ms, "{text}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_expected_by_number_and_by_class() {
+        let fits = |expect: &[Value], status: u16| {
+            let http = HttpRequest { expect: expect.to_vec(), ..HttpRequest::default() };
+            is_expected(&http, StatusCode::from_u16(status).unwrap())
+        };
+        assert!(fits(&[], 204) && !fits(&[], 302));
+        assert!(fits(&[Value::Int(404), Value::str("2xx")], 404));
+        assert!(fits(&[Value::Int(404), Value::str("2XX")], 201));
+        assert!(!fits(&[Value::str("4xx")], 200));
+        assert!(fits(&[Value::str("418")], 418));
+    }
+}

@@ -1,0 +1,201 @@
+//! An `http_request` action with its texts filled in, and what a redirect makes of it. Values in a URL are
+//! percent-encoded; one that stands at its very beginning and is an http address is taken as it is, since no
+//! encoded value could begin a URL.
+
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use reqwest::{Method, StatusCode, Url};
+use wonder_core::def::HttpRequest;
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::mock::fill;
+
+use super::{is_safe, same_server};
+use crate::errand::Errand;
+use crate::pieces::{Piece, pieces};
+use crate::redact::percent_encoded;
+use crate::texts::{compile, pairs, render, unfilled};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// What may follow a redirect to another server; everything else may be a credential.
+const HARMLESS: [&str; 5] = ["accept", "accept-language", "content-type", "user-agent", "idempotency-key"];
+
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<String>,
+}
+
+impl Request {
+    pub(super) fn of(errand: &Errand<'_>, http: &HttpRequest) -> Result<Request, Failure> {
+        let scope = &errand.scope;
+        let method = match &http.method {
+            None => Method::GET,
+            Some(text) => method(&render(text, "method", scope)?)?,
+        };
+        let mut url = url(errand, http)?;
+        for (name, values) in pairs(http.query.as_ref(), "query", scope)? {
+            for value in values.into_iter().flatten() {
+                url.query_pairs_mut().append_pair(&name, &value);
+            }
+        }
+        let mut headers = HeaderMap::new();
+        for (name, values) in pairs(http.headers.as_ref(), "headers", scope)? {
+            let name = header_name(&name)?;
+            for value in values.into_iter().flatten() {
+                headers.append(&name, header_value(&name, &value)?);
+            }
+        }
+        let body = match (&http.json, &http.body) {
+            (Some(tree), _) => {
+                let json = HeaderValue::from_static("application/json");
+                headers.entry(CONTENT_TYPE).or_insert(json);
+                Some(fill(tree, scope).map_err(|error| unfilled("json", &error.message))?.to_string())
+            }
+            (None, Some(text)) => Some(render(text, "body", scope)?),
+            (None, None) => None,
+        };
+        if !is_safe(&method) {
+            let key = header_value(&IDEMPOTENCY_KEY, &errand.key())?;
+            headers.entry(IDEMPOTENCY_KEY).or_insert(key);
+        }
+        Ok(Request { method, url, headers, body })
+    }
+
+    /// What to send where a redirect leads, by the status that led there.
+    pub(super) fn redirect(&mut self, status: StatusCode, to: Url) {
+        let posted = self.method == Method::POST;
+        let asks = match status.as_u16() {
+            303 => self.method != Method::HEAD,
+            301 | 302 => posted,
+            _ => false,
+        };
+        if asks {
+            self.method = Method::GET;
+            self.body = None;
+            for name in [CONTENT_TYPE, CONTENT_LENGTH, TRANSFER_ENCODING, IDEMPOTENCY_KEY] {
+                self.headers.remove(name);
+            }
+        }
+        if !same_server(&self.url, &to) {
+            let kept = self.headers.iter().filter(|(name, _)| HARMLESS.contains(&name.as_str()));
+            self.headers = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        }
+        self.url = to;
+    }
+
+    /// For people: the method and the address, without what may be a credential.
+    pub(super) fn shown(&self) -> String {
+        let mut url = self.url.clone();
+        // Neither can fail for http; if it did, only the display would suffer.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.set_query(None);
+        url.set_fragment(None);
+        format!("{} {url}", self.method)
+    }
+}
+
+fn method(text: &str) -> Result<Method, Failure> {
+    Method::from_bytes(text.trim().to_ascii_uppercase().as_bytes())
+        .map_err(|_| unfilled("method", &format!("{text:?} is no method")))
+}
+
+fn url(errand: &Errand<'_>, http: &HttpRequest) -> Result<Url, Failure> {
+    let template = compile(&http.url, "url")?;
+    let pieces = pieces(&template, &errand.scope).map_err(|why| unfilled("url", &why))?;
+    let text = address(&pieces);
+    let url = Url::parse(&text).map_err(|error| {
+        let message = format!("`url`: {text:?} is no address ({error}): expected http:// or https://");
+        Failure::new(ErrorKind::ExpressionError, message)
+    })?;
+    Ok(url)
+}
+
+fn address(pieces: &[Piece]) -> String {
+    let mut text = String::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Written(written) => text.push_str(if at == 0 { written.trim_start() } else { written }),
+            Piece::Value(value) if at == 0 && is_address(value) => text.push_str(value),
+            Piece::Value(value) => text.push_str(&percent_encoded(value)),
+        }
+    }
+    text
+}
+
+fn is_address(value: &str) -> bool {
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+}
+
+fn header_name(name: &str) -> Result<HeaderName, Failure> {
+    HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| unfilled("headers", &format!("{name:?} cannot be the name of a header")))
+}
+
+fn header_value(name: &HeaderName, value: &str) -> Result<HeaderValue, Failure> {
+    HeaderValue::from_bytes(value.trim().as_bytes()).map_err(|_| {
+        unfilled("headers", &format!("the value of `{name}` has a line break or another control character"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_leave_its_place_in_an_address() {
+        let (written, value) = (|t: &str| Piece::Written(t.into()), |t: &str| Piece::Value(t.into()));
+        let cases = [
+            (
+                vec![written("https://a.example/u/"), value("../x?y=1#z")],
+                "https://a.example/u/..%2Fx%3Fy%3D1%23z",
+            ),
+            (
+                vec![written("https://"), value("b@evil.example/"), written(".example/")],
+                "https://b%40evil.example%2F.example/",
+            ),
+            (
+                vec![value("https://a.example/p?q=1"), written("&n="), value("a&b")],
+                "https://a.example/p?q=1&n=a%26b",
+            ),
+            (vec![value("file:///etc/passwd")], "file%3A%2F%2F%2Fetc%2Fpasswd"),
+            (
+                vec![written("https://a.example/"), value("http://c.example")],
+                "https://a.example/http%3A%2F%2Fc.example",
+            ),
+        ];
+        for (pieces, expected) in cases {
+            assert_eq!(address(&pieces), expected);
+        }
+    }
+
+    fn posted() -> Request {
+        let mut headers = HeaderMap::new();
+        for (name, value) in
+            [("authorization", "Bearer x"), ("x-api-key", "k"), ("content-type", "text/plain")]
+        {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let url = Url::parse("https://a.example/one").unwrap();
+        Request { method: Method::POST, url, headers, body: Some("b".into()) }
+    }
+
+    #[test]
+    fn credentials_do_not_follow_a_redirect_to_another_server() {
+        for (to, kept) in
+            [("https://a.example/two", true), ("https://b.example/", false), ("http://a.example/", false)]
+        {
+            let mut request = posted();
+            request.redirect(StatusCode::TEMPORARY_REDIRECT, Url::parse(to).unwrap());
+            assert_eq!(request.headers.contains_key("authorization"), kept, "{to}");
+            assert_eq!(request.headers.contains_key("x-api-key"), kept, "{to}");
+            assert_eq!((request.method, request.body.as_deref()), (Method::POST, Some("b")));
+        }
+        let mut request = posted();
+        request.redirect(StatusCode::SEE_OTHER, Url::parse("https://a.example/two").unwrap());
+        assert_eq!((request.method, request.body), (Method::GET, None));
+    }
+}

@@ -1,0 +1,57 @@
+//! What a host decides about its worker once. Plain data: nothing here reads a file or the environment.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::sync::Arc;
+
+const GRACE_MS: u64 = 5_000;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub secrets: Arc<dyn Secrets>,
+    /// From SIGTERM to SIGKILL, and so how long a cancelled action may take to end.
+    pub grace_ms: u64,
+    /// Hosts that `http_request` may reach although they are private: names or addresses, with an optional
+    /// `:port`.
+    pub allow_hosts: Vec<String>,
+    /// The program and arguments that start a [`crate::reaper`]; None: no reaper, and commands survive a
+    /// host that is killed.
+    pub reaper: Option<Vec<OsString>>,
+    /// Environment for shell commands, laid over our own.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            secrets: Arc::new(NoSecrets),
+            grace_ms: GRACE_MS,
+            allow_hosts: Vec::new(),
+            reaper: None,
+            environment: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// A variable as a command without isolation sees it.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        self.environment.get(name).map(OsString::from).or_else(|| std::env::var_os(name))
+    }
+}
+
+/// Where secrets come from. Asked when a task whose texts name one starts.
+pub trait Secrets: Send + Sync + fmt::Debug {
+    fn find(&self, name: &str) -> Option<String>;
+}
+
+/// A host without secrets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSecrets;
+
+impl Secrets for NoSecrets {
+    fn find(&self, _name: &str) -> Option<String> {
+        None
+    }
+}

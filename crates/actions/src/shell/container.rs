@@ -1,0 +1,142 @@
+//! `isolation: container`: the command in a container of `image`, by docker or podman, whichever is there and
+//! answers. The working directory is `/work` in it; of our environment it sees nothing but what it is given.
+//! Images are the runtime's business, and so is pulling them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+use wonder_core::def::{Shell, ShellLimits};
+use wonder_core::error::{ErrorKind, Failure};
+
+use super::isolation::program;
+use super::plan::Plan;
+use super::process::Launch;
+use crate::errand::Errand;
+use crate::reaper::Container;
+use crate::settings::Settings;
+use crate::texts::{render, unfilled};
+use crate::tried::Broken;
+
+const WORK: &str = "/work";
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// Variables that would change what the client does if they reached it.
+const CLIENT_READS: [&str; 4] = ["DOCKER_", "CONTAINER", "PATH", "HOME"];
+
+/// The runtime that answered, once one has.
+#[derive(Debug, Default)]
+pub(crate) struct Runtimes(OnceCell<PathBuf>);
+
+pub(super) async fn launch(errand: &Errand<'_>, shell: &Shell, plan: Plan) -> Result<Launch, Broken> {
+    let image = shell.image.as_ref().ok_or_else(|| unfilled("image", "isolation: container needs one"))?;
+    let image = render(image, "image", &errand.scope)?;
+    if image.is_empty() || image.starts_with('-') {
+        return Err(unfilled("image", &format!("{image:?} is no name of an image")).into());
+    }
+    let settings = &errand.shared.settings;
+    let runtime = errand.shared.runtimes.0.get_or_try_init(|| find(settings));
+    let runtime = errand.leash.hold(runtime).await??;
+    let name = fresh_name();
+    let command = words(runtime, (&name, &image), shell, &plan)?;
+    let variables = plan.variables.iter().map(|(name, value)| (name.clone(), OsString::from(value)));
+    let variables = variables.filter(|(name, _)| !client_reads(name)).collect();
+    let container = Some(Container { runtime: runtime.into(), name });
+    // Nothing is taken from the client: it needs its own environment to find its daemon.
+    let (clean, unset) = (false, Vec::new());
+    Ok(Launch { command, cwd: plan.workdir, stdin: plan.stdin, clean, variables, unset, container })
+}
+
+fn words(
+    runtime: &Path,
+    (name, image): (&str, &str),
+    shell: &Shell,
+    plan: &Plan,
+) -> Result<Vec<OsString>, Failure> {
+    let Ok(inner) = plan.cwd.strip_prefix(&plan.workdir) else {
+        return Err(unfilled(
+            "cwd",
+            "it lies outside the working directory, which is all that a container sees",
+        ));
+    };
+    let inner = Path::new(WORK).join(inner);
+    let mut mount = OsString::from("type=bind,source=");
+    mount.push(&plan.workdir);
+    mount.push(format!(",target={WORK}"));
+    let mut words: Vec<OsString> = vec![runtime.into()];
+    words.extend(["run", "--rm", "-i", "--name", name, "--mount"].map(OsString::from));
+    words.extend([mount, "--workdir".into(), inner.into()]);
+    if runtime.file_name().is_some_and(|name| name == "docker") {
+        // The first process of a container hears no SIGTERM it does not ask for; docker's own does.
+        words.push("--init".into());
+    }
+    if shell.network != Some(true) {
+        words.extend(["--network", "none"].map(OsString::from));
+    }
+    words.extend(limits(shell.limits));
+    for (name, value) in &plan.variables {
+        let variable = if client_reads(name) { format!("{name}={value}") } else { name.clone() };
+        words.extend([OsString::from("--env"), variable.into()]);
+    }
+    words.push(image.into());
+    words.extend(plan.command.iter().map(OsString::from));
+    Ok(words)
+}
+
+fn limits(limits: ShellLimits) -> Vec<OsString> {
+    let limits = [
+        limits.memory.map(|bytes| format!("--memory={bytes}")),
+        limits.cpu.map(|seconds| format!("--ulimit=cpu={seconds}:{seconds}")),
+        limits.files.map(|files| format!("--ulimit=nofile={files}:{files}")),
+    ];
+    limits.into_iter().flatten().map(OsString::from).collect()
+}
+
+fn client_reads(name: &str) -> bool {
+    CLIENT_READS.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// A name that nothing else has, not even what a host before us may have left.
+fn fresh_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    format!("wonder-{}-{since:x}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+async fn find(settings: &Settings) -> Result<PathBuf, Failure> {
+    let mut tried = Vec::new();
+    for name in ["docker", "podman"] {
+        let Some(path) = program(settings, name) else {
+            tried.push(format!("{name}: not on the PATH"));
+            continue;
+        };
+        match answers(&path).await {
+            Ok(()) => return Ok(path),
+            Err(why) => tried.push(format!("{name}: {why}")),
+        }
+    }
+    let message = format!(
+        "isolation: container needs docker or podman, and neither answers ({}): start one, or use \
+         isolation: process or sandbox",
+        tried.join("; ")
+    );
+    Err(Failure::new(ErrorKind::Internal, message))
+}
+
+async fn answers(runtime: &Path) -> Result<(), String> {
+    let mut command = Command::new(runtime);
+    command.arg("info").stdin(Stdio::null()).kill_on_drop(true);
+    let output = match tokio::time::timeout(ANSWER_WITHIN, command.output()).await {
+        Err(_) => return Err(format!("`info` did not answer within {} s", ANSWER_WITHIN.as_secs())),
+        Ok(Err(error)) => return Err(error.to_string()),
+        Ok(Ok(output)) => output,
+    };
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("`info` failed").to_owned())
+}

@@ -1,0 +1,97 @@
+//! The `shell` action: a command with its directory, environment and input, kept apart as far as its
+//! `isolation` says, and stopped as a whole with everything it started.
+//!
+//! It does not interpret what a command does: an exit code that is not expected is a failure of kind
+//! `shell_exit`, and nothing here is ever tried twice.
+
+mod container;
+mod isolation;
+mod output;
+mod plan;
+mod process;
+mod quote;
+
+use std::os::unix::process::ExitStatusExt;
+
+use wonder_core::def::{Isolation, Shell};
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::value::{Map, Value};
+
+pub(crate) use container::Runtimes;
+use plan::Plan;
+use process::Ended;
+
+use crate::errand::Errand;
+use crate::texts::tail;
+use crate::tried::{Broken, Tried};
+
+/// How much of its output a failure carries.
+const TAIL_BYTES: usize = 4 << 10;
+/// What a shell says when it does not find the command, and when it cannot run it.
+const NOT_FOUND: i32 = 127;
+const NOT_RUN: i32 = 126;
+/// The processor time is over.
+const SIGXCPU: i32 = 24;
+
+pub(crate) async fn perform(errand: &Errand<'_>, shell: &Shell) -> Tried {
+    let plan = Plan::of(errand, shell)?;
+    let launch = isolation::launch(errand, shell, plan).await?;
+    let ended = process::run(errand, launch, shell.limits.output_bytes).await?;
+    judge(shell, ended)
+}
+
+fn judge(shell: &Shell, ended: Ended) -> Tried {
+    let Ended { status, stdout, stderr } = ended;
+    let expected = if shell.expect_exit.is_empty() { &[0][..] } else { &shell.expect_exit };
+    match status.code() {
+        Some(code) if expected.contains(&code) => {
+            // A command that says nothing of the kind has no JSON, and that is not a failure.
+            let json = Value::from_json_str(&stdout).unwrap_or_default();
+            Ok(Value::map([
+                ("exit_code", Value::Int(code.into())),
+                ("stdout", Value::from(stdout)),
+                ("stderr", Value::from(stderr)),
+                ("json", json),
+            ]))
+        }
+        Some(1) if shell.isolation == Isolation::Sandbox && stdout.is_empty() => {
+            let refused = isolation::sandbox_refused(&stderr).map(Broken::from);
+            Err(refused.unwrap_or_else(|| Broken::known(unexpected(Some(1), None, &stdout, &stderr))))
+        }
+        code => Err(Broken::known(unexpected(code, status.signal(), &stdout, &stderr))),
+    }
+}
+
+fn unexpected(code: Option<i32>, signal: Option<i32>, stdout: &str, stderr: &str) -> Failure {
+    let what = match (code, signal) {
+        (Some(code), _) => format!("the command ended with exit code {code}"),
+        (None, Some(SIGXCPU)) => "the command was ended: its processor time is over (limits.cpu)".to_owned(),
+        (None, signal) => format!("the command was ended by signal {}", signal.unwrap_or_default()),
+    };
+    let message = match last_words(stderr) {
+        Some(words) => format!("{what}: {words}"),
+        None => what,
+    };
+    let mut details = Map::new();
+    let number = |number: Option<i32>| number.map_or(Value::Null, |n| Value::Int(n.into()));
+    details.insert("exit_code".into(), number(code));
+    details.insert("stdout".into(), Value::str(tail(stdout, TAIL_BYTES)));
+    details.insert("stderr".into(), Value::str(tail(stderr, TAIL_BYTES)));
+    if signal.is_some() {
+        details.insert("signal".into(), number(signal));
+    }
+    Failure::new(ErrorKind::ShellExit, message).with_details(Value::from(details))
+}
+
+/// The last line that says something, as far as it fits a message.
+fn last_words(stderr: &str) -> Option<&str> {
+    const WORDS_BYTES: usize = 400;
+    stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).map(|line| tail(line, WORDS_BYTES))
+}
+
+/// A command that was never started, as the exit code with which a shell would have said so.
+fn not_started(code: i32, message: String) -> Failure {
+    let details =
+        [("exit_code", Value::Int(code.into())), ("stdout", Value::str("")), ("stderr", Value::str(""))];
+    Failure::new(ErrorKind::ShellExit, message).with_details(Value::map(details))
+}

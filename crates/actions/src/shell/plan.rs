@@ -1,0 +1,95 @@
+//! A `shell` action with its texts filled in: the command, where it runs, what it reads and what it sees.
+//! Refuses what no command line can carry before anything starts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use wonder_core::def::{CommandLine, Shell};
+use wonder_core::error::Failure;
+
+use super::{NOT_RUN, not_started, quote};
+use crate::errand::Errand;
+use crate::pieces::pieces;
+use crate::texts::{compile, pairs, render, unfilled};
+
+const SHELL: &str = "/bin/sh";
+
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// The program and its arguments.
+    pub(super) command: Vec<String>,
+    pub(super) workdir: PathBuf,
+    pub(super) cwd: PathBuf,
+    pub(super) stdin: Option<String>,
+    /// What the command gets beside what its isolation lets through.
+    pub(super) variables: BTreeMap<String, String>,
+    /// What it shall not get.
+    pub(super) unset: Vec<String>,
+}
+
+impl Plan {
+    pub(super) fn of(errand: &Errand<'_>, shell: &Shell) -> Result<Plan, Failure> {
+        let scope = &errand.scope;
+        let mut variables = BTreeMap::new();
+        let command = match &shell.command {
+            CommandLine::Line(text) => {
+                let template = compile(text, "command")?;
+                let pieces = pieces(&template, scope).map_err(|why| unfilled("command", &why))?;
+                let line = quote::line(pieces).map_err(|why| unfilled("command", &why))?;
+                variables.extend(line.variables);
+                vec![SHELL.to_owned(), "-c".to_owned(), line.script]
+            }
+            CommandLine::Arguments(list) => {
+                list.iter().map(|text| render(text, "command", scope)).collect::<Result<_, _>>()?
+            }
+        };
+        if command.first().is_none_or(String::is_empty) {
+            return Err(unfilled("command", "it names no program"));
+        }
+        variables.extend(own_variables(errand));
+        let mut unset = Vec::new();
+        for (name, values) in pairs(shell.env.as_ref(), "env", scope)? {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(unfilled("env", &format!("{name:?} cannot be the name of a variable")));
+            }
+            match values.into_iter().next_back().flatten() {
+                Some(value) => drop(variables.insert(name, value)),
+                None => unset.push(name),
+            }
+        }
+        carried("command", command.iter())?;
+        carried("env", variables.values())?;
+        let stdin = shell.stdin.as_ref().map(|text| render(text, "stdin", scope)).transpose()?;
+        let workdir = whole(&errand.job.workdir)?;
+        let cwd = shell.cwd.as_ref().map(|text| render(text, "cwd", scope)).transpose()?;
+        carried("cwd", cwd.iter())?;
+        let cwd = cwd.map_or_else(|| workdir.clone(), |cwd| workdir.join(cwd));
+        Ok(Plan { command, workdir, cwd, stdin, variables, unset })
+    }
+}
+
+/// What every command is told about itself.
+fn own_variables(errand: &Errand<'_>) -> [(String, String); 4] {
+    let order = &errand.job.order;
+    [
+        ("WONDER_IDEMPOTENCY_KEY".to_owned(), errand.key()),
+        ("WONDER_RUN".to_owned(), order.run.to_string()),
+        ("WONDER_NODE".to_owned(), order.node.to_string()),
+        ("WONDER_ATTEMPT".to_owned(), order.attempt.to_string()),
+    ]
+}
+
+fn carried<'a>(field: &str, mut texts: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
+    if texts.any(|text| text.contains('\0')) {
+        return Err(unfilled(
+            field,
+            "a value has a NUL character, which a command cannot be given; use `stdin`",
+        ));
+    }
+    Ok(())
+}
+
+fn whole(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .map_err(|error| not_started(NOT_RUN, format!("the directory {}: {error}", path.display())))
+}

@@ -1,0 +1,316 @@
+//! A process group from its start to its end: output read as it comes, stopped with SIGTERM, then SIGKILL,
+//! and nothing of it left behind, not even when the future that waits for it is dropped.
+//!
+//! What leaves its group on purpose (`setsid`) is out of reach here; a sandbox holds that too.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::{Instant, sleep_until};
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::value::Value;
+
+use super::output::Capture;
+use super::{NOT_FOUND, NOT_RUN, not_started};
+use crate::errand::Errand;
+use crate::job::Stream;
+use crate::leash::Halt;
+use crate::reaper::{Container, Reaper};
+use crate::tried::Broken;
+
+/// How long to read on after the end: everybody in the group is dead, and what has left it is not waited for.
+const DRAIN: Duration = Duration::from_millis(500);
+/// Beyond a day it is no grace any more.
+const GRACE_MS_MAX: u64 = 86_400_000;
+/// What SIGKILL may take, at least.
+const PATIENCE_MS: u64 = 1_000;
+
+/// A process to start, complete.
+#[derive(Debug)]
+pub(super) struct Launch {
+    pub(super) command: Vec<OsString>,
+    pub(super) cwd: PathBuf,
+    pub(super) stdin: Option<String>,
+    /// Whether our own environment is kept from it.
+    pub(super) clean: bool,
+    pub(super) variables: BTreeMap<String, OsString>,
+    pub(super) unset: Vec<String>,
+    pub(super) container: Option<Container>,
+}
+
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+pub(super) async fn run(
+    errand: &Errand<'_>,
+    mut launch: Launch,
+    bytes_max: Option<u64>,
+) -> Result<Ended, Broken> {
+    if let Err(why) = errand.shared.reaper.ready() {
+        errand.say(Stream::Note, why);
+    }
+    let mut process = Process::start(errand, &launch, bytes_max)?;
+    let stopped = process.attend(errand, launch.stdin.take().unwrap_or_default()).await;
+    let (stdout, stderr) = (process.stdout.finish(errand), process.stderr.finish(errand));
+    match (stopped, process.status) {
+        (Some(Stop::Halted(halt)), _) => Err(halt.into()),
+        (Some(Stop::Overflown(stream)), _) => Err(Broken::unclear(overflown(stream, bytes_max))),
+        (None, Some(status)) => Ok(Ended { status, stdout, stderr }),
+        // Nobody stopped it, and yet its end was not to be had: the system's fault.
+        (None, None) => {
+            Err(Broken::unclear(Failure::new(ErrorKind::Internal, "the command's end is not known")))
+        }
+    }
+}
+
+/// Why a command is stopped before its end.
+#[derive(Clone, Copy, Debug)]
+enum Stop {
+    Halted(Halt),
+    Overflown(&'static str),
+}
+
+/// Where it is on its way out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    Running,
+    /// SIGTERM is sent.
+    Asked,
+    /// SIGKILL is sent.
+    Killed,
+    /// Its leader has ended; there may be output left.
+    Draining,
+}
+
+struct Process {
+    /// Before `child`: the group is killed while its leader, dead or alive, still holds its number.
+    group: Group,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Capture<ChildStdout>,
+    stderr: Capture<ChildStderr>,
+    stage: Stage,
+    /// When the next stage is due.
+    due: Option<Instant>,
+    status: Option<ExitStatus>,
+    grace: Duration,
+}
+
+impl Process {
+    fn start(errand: &Errand<'_>, launch: &Launch, bytes_max: Option<u64>) -> Result<Process, Failure> {
+        if !launch.cwd.is_dir() {
+            let message = format!("the working directory {} is not there", launch.cwd.display());
+            return Err(not_started(NOT_RUN, message));
+        }
+        let program = launch.command[0].to_string_lossy().into_owned();
+        let mut child = command(launch).spawn().map_err(|error| unstarted(&program, &error))?;
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let leader =
+            leader.ok_or_else(|| Failure::new(ErrorKind::Internal, "the command has no process id"))?;
+        let group = Group::new(leader, errand.shared.reaper.clone(), launch.container.clone());
+        Ok(Process {
+            group,
+            stdin: child.stdin.take(),
+            stdout: Capture::new(child.stdout.take(), Stream::Stdout, bytes_max),
+            stderr: Capture::new(child.stderr.take(), Stream::Stderr, bytes_max),
+            child,
+            stage: Stage::Running,
+            due: None,
+            status: None,
+            grace: Duration::from_millis(errand.shared.settings.grace_ms.min(GRACE_MS_MAX)),
+        })
+    }
+
+    /// Stays with it until it has ended, or has been ended. Says why, if so.
+    async fn attend(&mut self, errand: &Errand<'_>, text: String) -> Option<Stop> {
+        let mut pulled = pin!(errand.leash.pulled());
+        let mut feeding = pin!(feed(self.stdin.take(), text));
+        let (mut fed, mut stop) = (false, None);
+        while !self.is_over() {
+            // While it has time to tidy up, its leader is not reaped: the group's number must stay ours.
+            let (status, both_closed) = (self.status, !self.stdout.is_open() && !self.stderr.is_open());
+            let reap = status.is_none() && (self.stage != Stage::Asked || both_closed);
+            let due = self.due;
+            tokio::select! {
+                biased;
+                halt = &mut pulled, if stop.is_none() && status.is_none() => {
+                    stop = Some(Stop::Halted(halt));
+                    self.ask();
+                }
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    if self.go_on() { break }
+                }
+                ended = self.child.wait(), if reap => match ended {
+                    Ok(status) => self.ended(status),
+                    Err(_) => break,
+                },
+                () = self.stdout.read(errand), if self.stdout.is_open() => {}
+                () = self.stderr.read(errand), if self.stderr.is_open() => {}
+                () = &mut feeding, if !fed => fed = true,
+            }
+            if stop.is_none()
+                && let Some(stream) = self.overflown()
+            {
+                stop = Some(Stop::Overflown(stream));
+                self.kill();
+            }
+        }
+        stop
+    }
+
+    fn is_over(&self) -> bool {
+        self.status.is_some() && !self.stdout.is_open() && !self.stderr.is_open()
+    }
+
+    fn overflown(&self) -> Option<&'static str> {
+        let stdout = self.stdout.overflown.then(|| self.stdout.name());
+        stdout.or(self.stderr.overflown.then(|| self.stderr.name()))
+    }
+
+    /// Asks it to end.
+    fn ask(&mut self) {
+        self.group.signal(Signal::TERM);
+        self.stage = Stage::Asked;
+        self.due = Some(Instant::now() + self.grace);
+    }
+
+    fn kill(&mut self) {
+        self.group.kill();
+        self.stage = Stage::Killed;
+        self.due = Some(Instant::now() + self.grace.max(Duration::from_millis(PATIENCE_MS)));
+    }
+
+    /// The time of the stage is over. True: there is nothing more to wait for.
+    fn go_on(&mut self) -> bool {
+        if self.stage == Stage::Asked {
+            self.kill();
+            return false;
+        }
+        true
+    }
+
+    /// The leader is gone; so is, from now on, whatever it left running.
+    fn ended(&mut self, status: ExitStatus) {
+        self.group.leader_ended(status);
+        self.status = Some(status);
+        self.stage = Stage::Draining;
+        self.due = Some(Instant::now() + DRAIN);
+    }
+}
+
+fn command(launch: &Launch) -> Command {
+    let mut command = Command::new(&launch.command[0]);
+    command.args(&launch.command[1..]).current_dir(&launch.cwd).process_group(0);
+    if launch.clean {
+        command.env_clear();
+    }
+    command.envs(&launch.variables);
+    for name in &launch.unset {
+        command.env_remove(name);
+    }
+    let stdin = if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A command need not read what it is given: a closed pipe is its choice.
+async fn feed(stdin: Option<ChildStdin>, text: String) {
+    if let Some(mut stdin) = stdin {
+        let _ = stdin.write_all(text.as_bytes()).await;
+    }
+}
+
+/// A process group that does not outlive its guard.
+struct Group {
+    leader: Pid,
+    reaper: Arc<Reaper>,
+    container: Option<Container>,
+    /// The leader is reaped, and its number may soon be another's.
+    over: bool,
+}
+
+impl Group {
+    fn new(leader: Pid, reaper: Arc<Reaper>, container: Option<Container>) -> Group {
+        reaper.lives(leader, container.as_ref());
+        Group { leader, reaper, container, over: false }
+    }
+
+    /// Nobody there is nobody to tell.
+    fn signal(&self, signal: Signal) {
+        if !self.over {
+            let _ = kill_process_group(self.leader, signal);
+        }
+    }
+
+    fn kill(&mut self) {
+        if let Some(container) = self.container.take() {
+            kill_container(&container);
+        }
+        self.signal(Signal::KILL);
+    }
+
+    /// Ends what the leader left running, at once: no number is given away that fast. A container is gone
+    /// with its client, unless somebody killed the client.
+    fn leader_ended(&mut self, status: ExitStatus) {
+        if status.code().is_some() {
+            self.container = None;
+        }
+        self.kill();
+        self.over = true;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+        self.reaper.is_gone(self.leader);
+    }
+}
+
+/// Asks the runtime without waiting for it: the client ends when the container does.
+fn kill_container(container: &Container) {
+    if let Ok(mut killing) = container.kill().spawn() {
+        std::thread::spawn(move || killing.wait());
+    }
+}
+
+fn unstarted(program: &str, error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => not_started(NOT_FOUND, not_found(program)),
+        io::ErrorKind::ArgumentListTooLong => {
+            let message = format!("{program} was given more than a command line can carry: use `stdin`");
+            not_started(NOT_RUN, message)
+        }
+        _ => not_started(NOT_RUN, format!("{program} could not be started: {error}")),
+    }
+}
+
+pub(super) fn not_found(program: &str) -> String {
+    format!("there is no program {program}: install it, or check PATH and the spelling")
+}
+
+fn overflown(stream: &str, bytes_max: Option<u64>) -> Failure {
+    let bytes_max = bytes_max.unwrap_or(super::output::BYTES_MAX);
+    let message = format!(
+        "{stream} has more than {bytes_max} bytes (limits.output_bytes): write to a file, or raise the limit"
+    );
+    let details = Value::map([
+        ("limit", Value::str("output_bytes")),
+        ("max", Value::Int(i64::try_from(bytes_max).unwrap_or(i64::MAX))),
+        ("stream", Value::str(stream)),
+    ]);
+    Failure::new(ErrorKind::LimitExceeded, message).with_details(details)
+}

@@ -1,0 +1,92 @@
+//! Where a request may not go: into the network that the host stands in, however it is told to.
+
+use wonder_actions::{Settings, Worker};
+use wonder_core::error::ErrorKind;
+use wonder_core::input::TaskReport;
+
+use crate::server::{Answer, Server};
+use crate::support::{assert_failed, job, result};
+
+async fn get(url: &str, fields: &str, settings: Settings) -> TaskReport {
+    let (job, _heard) = job(&format!(r#"{{http_request: {{url: "{url}"{fields}}}}}"#), "{}");
+    Worker::new(settings).perform(job).await
+}
+
+fn allowing(host: String) -> Settings {
+    Settings { allow_hosts: vec![host], ..Settings::default() }
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_at_once_and_nothing_is_sent() {
+    let server = Server::start(vec![Answer::ok("secret")]).await;
+    let port = server.port;
+    let hosts = [
+        "127.0.0.1",
+        "localhost",
+        "LOCALHOST",
+        "127.1",
+        "2130706433",
+        "0x7f000001",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "0.0.0.0",
+        "10.1.2.3",
+        "169.254.169.254",
+        "192.168.0.1",
+        "[fd00::1]",
+    ];
+    for host in hosts {
+        let report = get(&format!("http://{host}:{port}/"), "", Settings::default()).await;
+        assert_eq!(report.tries, 0, "{host}");
+        assert_failed(report, ErrorKind::ContractViolation, "`allow_private: true`");
+    }
+    assert_eq!(server.asked().len(), 0);
+}
+
+#[tokio::test]
+async fn a_name_that_leads_home_is_refused_by_what_it_resolves_to() {
+    let server = Server::start(vec![Answer::ok("secret")]).await;
+    let url = format!("http://localhost:{}/", server.port);
+    let report = get(&url, "", Settings::default()).await;
+    assert_failed(report, ErrorKind::ContractViolation, "may not reach localhost");
+    result(get(&url, ", allow_private: true", Settings::default()).await);
+}
+
+#[tokio::test]
+async fn a_host_that_the_settings_name_is_reached_and_no_other() {
+    let server = Server::start(vec![Answer::ok("")]).await;
+    let (url, port) = (server.url(), server.port);
+    result(get(&url, "", allowing("127.0.0.1".to_owned())).await);
+    result(get(&url, "", allowing(format!("127.0.0.1:{port}"))).await);
+    result(get(&format!("http://localhost:{port}/"), "", allowing(format!("localhost:{port}"))).await);
+    for host in ["127.0.0.1:1".to_owned(), "localhost".to_owned()] {
+        assert_failed(get(&url, "", allowing(host)).await, ErrorKind::ContractViolation, "may not reach");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_may_not_lead_where_the_request_may_not_go() {
+    let inner = Server::start(vec![Answer::ok("secret")]).await;
+    for to in
+        [inner.url(), format!("http://localhost:{}/", inner.port), "http://169.254.169.254/latest".to_owned()]
+    {
+        let outer = Server::start(vec![Answer::redirect(302, &to)]).await;
+        let report = get(&outer.url(), "", allowing(format!("127.0.0.1:{}", outer.port))).await;
+        assert_failed(report, ErrorKind::ContractViolation, "may not reach");
+        assert_eq!(outer.asked().len(), 1);
+    }
+    assert_eq!(inner.asked().len(), 0);
+    let outer = Server::start(vec![Answer::redirect(302, "file:///etc/passwd")]).await;
+    let report = get(&outer.url(), ", allow_private: true", Settings::default()).await;
+    assert_failed(report, ErrorKind::ContractViolation, "not file");
+}
+
+#[tokio::test]
+async fn only_http_is_spoken() {
+    for url in ["ftp://example.org/x", "file:///etc/passwd"] {
+        let report = get(url, ", allow_private: true", Settings::default()).await;
+        assert_failed(report, ErrorKind::ContractViolation, "speaks http and https");
+    }
+    let report = get("not an address", "", Settings::default()).await;
+    assert_failed(report, ErrorKind::ExpressionError, "is no address");
+}

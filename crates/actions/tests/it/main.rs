@@ -1,0 +1,14 @@
+//! What a worker promises: commands, requests and mocks performed for real, stopped for real, and nothing
+//! left behind or let out.
+
+mod guard;
+mod http;
+mod isolation;
+mod mock;
+mod reaper;
+mod secrets;
+mod server;
+mod shell;
+mod stopping;
+mod support;
+mod worker;

@@ -1,0 +1,110 @@
+//! Mocks: which outcome of the script a try gets, and the delay as real time.
+
+use wonder_actions::{Settings, Stream, Worker};
+use wonder_core::Value;
+use wonder_core::error::ErrorKind;
+use wonder_core::input::TaskReport;
+
+use crate::support::{assert_failed, failure, job, perform, result};
+
+const SCRIPT: &str =
+    r#"{mock: {outcomes: [{output: {n: 0}}, {output: {n: 1}}, {output: {n: 2}}, {output: {n: 3}}]}}"#;
+
+/// The number of the outcome that this attempt of this token got.
+async fn number(worker: &Worker, token: u64, attempt: u32) -> i64 {
+    let (mut job, _heard) = job(SCRIPT, "{}");
+    job.order.token.0 = token;
+    job.order.attempt = attempt;
+    result(worker.perform(job).await).get("n").and_then(Value::as_i64).unwrap()
+}
+
+#[tokio::test]
+async fn tries_are_numbered_per_token_and_go_on_from_the_attempt() {
+    let worker = Worker::new(Settings::default());
+    assert_eq!(number(&worker, 1, 1).await, 0);
+    assert_eq!(number(&worker, 1, 2).await, 1);
+    assert_eq!(number(&worker, 2, 1).await, 0, "another token starts anew");
+    assert_eq!(number(&worker, 3, 3).await, 2, "attempts that another worker made count");
+    assert_eq!(number(&worker, 3, 3).await, 3, "every try is one");
+    worker.forget("another run");
+    assert_eq!(number(&worker, 1, 3).await, 2);
+    worker.forget("run-1");
+    assert_eq!(number(&worker, 1, 1).await, 0);
+}
+
+fn retrying(error: &str, policy: &str) -> String {
+    format!(
+        r#"{{mock: {{outcomes: [{{error: {error}}}, {{error: {error}}}, {{output: {{ok: true}}}}],
+                     execution: {{retry_policy: {{initial_delay: 1ms{policy}}}}}}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn what_the_world_breaks_is_tried_again_within_the_action() {
+    for error in ["network", "rate_limited", "provider_error"] {
+        let (job, mut heard) = job(&retrying(error, ", max_attempts: 3"), "{}");
+        let report = Worker::new(Settings::default()).perform(job).await;
+        assert_eq!(report.tries, 2, "{error}");
+        assert_eq!(report.spend.calls, 3, "every try is a call");
+        result(report);
+        let notes = heard.rest(Stream::Note);
+        assert_eq!(notes.len(), 2);
+        assert!(notes[0].starts_with("try 2 of 3 in ") && notes[0].ends_with("ms: as scripted"), "{notes:?}");
+    }
+}
+
+#[tokio::test]
+async fn tries_end_where_the_policy_says_and_go_on_with_the_next_attempt() {
+    let node = retrying("network", ", max_attempts: 2");
+    let worker = Worker::new(Settings::default());
+    let (first, _heard) = job(&node, "{}");
+    let report = worker.perform(first).await;
+    assert_eq!(report.tries, 1);
+    assert_failed(report, ErrorKind::Network, "as scripted");
+    let (mut second, _heard) = job(&node, "{}");
+    second.order.attempt = 2;
+    result(worker.perform(second).await);
+    let report = perform(&retrying("network", ", max_attempts: 1"), "{}").await;
+    assert_eq!(report.tries, 0, "max_attempts: 1 turns tries off");
+    assert_failed(report, ErrorKind::Network, "");
+}
+
+#[tokio::test]
+async fn all_other_failures_are_the_tasks_to_answer() {
+    let again = [ErrorKind::Network, ErrorKind::RateLimited, ErrorKind::ProviderError];
+    for kind in ErrorKind::ALL.into_iter().filter(|kind| !again.contains(kind)) {
+        let report = perform(&retrying(kind.as_str(), ", max_attempts: 3"), "{}").await;
+        assert_eq!(report.tries, 0, "{kind}");
+        assert_failed(report, kind, "as scripted");
+    }
+}
+
+#[tokio::test]
+async fn what_must_happen_once_is_not_tried_twice() {
+    let node = r#"{mock: {outcomes: [{error: network}, {output: {}}], effects: once}}"#;
+    let report = perform(node, "{}").await;
+    assert_eq!(report.tries, 0);
+    assert_failed(report, ErrorKind::Network, "");
+}
+
+#[tokio::test]
+async fn usage_is_summed_over_steps_and_tries() {
+    let usage = "usage: {input_tokens: 3, output_tokens: 2, cost_usd: 0.5}";
+    let node = format!(
+        r#"{{steps: [{{ref: a, mock: {{output: {{}}, {usage}}}}}, {{ref: b, mock: {{output: {{}}, {usage}, delay: 20ms}}}}]}}"#
+    );
+    let TaskReport { spend, .. } = perform(&node, "{}").await;
+    assert_eq!(
+        (spend.calls, spend.input_tokens, spend.output_tokens, spend.usd_micros),
+        (2, 6, 4, 1_000_000)
+    );
+    assert!(spend.duration_ms >= 20, "{spend:?}");
+}
+
+#[tokio::test]
+async fn a_mock_takes_as_long_as_it_says_and_no_longer_than_it_may() {
+    let failed = failure(perform("{mock: {output: {}, delay: 1h, timeout: 50ms}}", "{}").await);
+    assert_eq!(failed.kind, ErrorKind::Timeout);
+    assert_eq!(failed.message, "mock took longer than 50 ms");
+    assert_eq!(failed.details.to_string(), r#"{"layer":"action","timeout_ms":50}"#);
+}

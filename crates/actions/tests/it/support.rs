@@ -1,0 +1,148 @@
+//! A task out of a few lines of YAML, a job for it, and ears for what it says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+use wonder_actions::{Job, Said, Sink, Stream, Worker};
+use wonder_core::Value;
+use wonder_core::command::{Overrides, TaskOrder};
+use wonder_core::cost::Allowance;
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::event::TokenId;
+use wonder_core::graph::Task;
+use wonder_core::input::{TaskOutcome, TaskReport};
+
+/// The task of a workflow with one node, written as YAML.
+pub(crate) fn task(node: &str) -> Arc<Task> {
+    let text = format!("wonder: 1\nname: test\nnodes:\n  node: {node}\n");
+    let reading = wonder_spec::read(&text, "test.yaml").unwrap_or_else(|p| panic!("{}", p.render(false)));
+    let graph = &reading.graphs[0];
+    graph.nodes[0].task().expect("a node that a worker performs").clone()
+}
+
+pub(crate) fn json(text: &str) -> Value {
+    Value::from_json_str(text).unwrap()
+}
+
+#[derive(Debug)]
+struct Ears(UnboundedSender<Said>);
+
+impl Sink for Ears {
+    fn say(&self, line: Said) {
+        // Nobody listening any more is fine.
+        let _ = self.0.send(line);
+    }
+}
+
+pub(crate) struct Heard(UnboundedReceiver<Said>);
+
+impl Heard {
+    /// The next line that has this in it.
+    pub(crate) async fn hear(&mut self, part: &str) -> String {
+        loop {
+            let said = self.0.recv().await.unwrap_or_else(|| panic!("nobody said {part:?}"));
+            if said.text.contains(part) {
+                return said.text;
+            }
+        }
+    }
+
+    /// What was said and is not yet heard.
+    pub(crate) fn rest(&mut self, stream: Stream) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Ok(said) = self.0.try_recv() {
+            if said.stream == stream {
+                lines.push(said.text);
+            }
+        }
+        lines
+    }
+}
+
+/// A job for this node with this `input`, in a directory of its own choosing.
+pub(crate) fn job(node: &str, input: &str) -> (Job, Heard) {
+    let (ears, heard) = unbounded_channel();
+    let task = task(node);
+    let order = TaskOrder {
+        run: "run-1".into(),
+        token: TokenId(7),
+        attempt: 1,
+        node: "node".into(),
+        task: task.name.clone(),
+        version: None,
+        input: Value::map([("input", json(input))]),
+        feedback: Value::Null,
+        overrides: Overrides::default(),
+        generation: 0,
+        allowance: Allowance::default(),
+        timeout_ms: None,
+    };
+    let job = Job {
+        order: Box::new(order),
+        task,
+        workdir: PathBuf::from("/tmp"),
+        cancel: CancellationToken::new(),
+        sink: Arc::new(Ears(ears)),
+        seed: 1,
+    };
+    (job, Heard(heard))
+}
+
+/// What a fresh worker reports on this node.
+pub(crate) async fn perform(node: &str, input: &str) -> TaskReport {
+    Worker::new(wonder_actions::Settings::default()).perform(job(node, input).0).await
+}
+
+pub(crate) fn result(report: TaskReport) -> Value {
+    match report.outcome {
+        TaskOutcome::Completed { result } => result,
+        outcome => panic!("not completed: {outcome:?}"),
+    }
+}
+
+pub(crate) fn failure(report: TaskReport) -> Failure {
+    match report.outcome {
+        TaskOutcome::Failed { failure, .. } => failure,
+        outcome => panic!("not failed: {outcome:?}"),
+    }
+}
+
+/// The kind and what is said in the message.
+pub(crate) fn assert_failed(report: TaskReport, kind: ErrorKind, part: &str) {
+    let failure = failure(report);
+    assert_eq!(failure.kind, kind, "{failure}");
+    assert!(failure.message.contains(part), "{:?} lacks {part:?}", failure.message);
+}
+
+/// Whether a process runs. One that has ended and that nobody has asked about yet does not.
+pub(crate) fn runs(pid: &str) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())) else { return false };
+    let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+    !matches!(state, Some("Z" | "X"))
+}
+
+/// Waits until a process has ended, which may be a moment after it was killed.
+pub(crate) async fn ends(pid: &str) {
+    for _ in 0..1_000 {
+        if !runs(pid) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("process {pid} still runs");
+}
+
+/// Writes a script that can be run. Another process does it: a file that we have open for writing cannot be
+/// run, and whatever any thread of ours starts meanwhile may hold it open for a moment longer.
+pub(crate) fn write_program(path: &Path, text: &str) {
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "printf %s \"$2\" > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(path).arg(text);
+    assert!(command.status().unwrap().success());
+}
+
+pub(crate) fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

@@ -1,0 +1,125 @@
+//! The worker itself: time, cancellation, panics, and what it cannot do.
+
+use std::sync::Arc;
+
+use wonder_actions::{Said, Secrets, Settings, Sink, Stream, Worker};
+use wonder_core::Value;
+use wonder_core::error::ErrorKind;
+use wonder_core::input::TaskOutcome;
+
+use crate::support::{assert_failed, failure, job, json, perform, result, task};
+
+#[tokio::test]
+async fn steps_see_what_came_before_them() {
+    let node = r#"{steps: [
+        {ref: a, shell: "echo {{ input.x }}"},
+        {ref: b, shell: "printf %s {{ state.a.stdout }}", output_mapping: {output.said: result.stdout}}]}"#;
+    let (mut job, _heard) = job(node, "{}");
+    job.order.input = json(r#"{"x": "hello"}"#);
+    let report = Worker::new(Settings::default()).perform(job).await;
+    assert_eq!(result(report), json(r#"{"said":"hello\n"}"#));
+}
+
+#[tokio::test]
+async fn the_time_of_a_task_covers_all_its_steps() {
+    let node = "{steps: [{ref: a, mock: {output: {}, delay: 1ms}}, {ref: b, mock: {output: {}, delay: 1h}}]}";
+    let (mut job, _heard) = job(node, "{}");
+    job.order.timeout_ms = Some(100);
+    let report = Worker::new(Settings::default()).perform(job).await;
+    assert_eq!(report.outcome, TaskOutcome::TimedOut { after_ms: 100 });
+    assert_eq!(report.spend.calls, 1, "what was spent before counts");
+    assert!(report.spend.duration_ms >= 100);
+}
+
+#[tokio::test]
+async fn an_action_with_more_time_than_its_task_ends_with_the_task() {
+    let (mut job, _heard) =
+        job("{mock: {output: {}, delay: 1h, timeout: 100ms}, on_error: [{do: skip}]}", "{}");
+    job.order.timeout_ms = Some(100);
+    let report = Worker::new(Settings::default()).perform(job).await;
+    assert_eq!(report.outcome, TaskOutcome::TimedOut { after_ms: 100 });
+}
+
+#[tokio::test]
+async fn an_actions_time_covers_its_tries_and_the_waits_between_them() {
+    let node = "{mock: {error: network, timeout: 100ms, execution: {retry_policy: {max_attempts: 9, initial_delay: 1h, max_delay: 1h}}}}";
+    assert_failed(perform(node, "{}").await, ErrorKind::Timeout, "mock took longer than 100 ms");
+}
+
+#[tokio::test]
+async fn a_step_that_may_fail_does_not_end_the_task() {
+    let node = r#"{steps: [
+        {ref: a, mock: {output: {}, delay: 1h, timeout: 50ms}, on_failure: continue},
+        {ref: b, mock: {output: {why: "{{ state._errors.a.kind }}"}}}]}"#;
+    assert_eq!(result(perform(node, "{}").await).get("why"), Some(&Value::str("timeout")));
+}
+
+#[tokio::test]
+async fn a_cancelled_task_says_so_and_starts_nothing() {
+    let (job, _heard) = job("{mock: {output: {}}}", "{}");
+    job.cancel.cancel();
+    let report = Worker::new(Settings::default()).perform(job).await;
+    assert_eq!((report.outcome, report.spend.calls), (TaskOutcome::Cancelled, 0));
+}
+
+#[tokio::test]
+async fn a_wait_between_tries_can_be_cancelled() {
+    let node = "{mock: {error: network, execution: {retry_policy: {max_attempts: 2, initial_delay: 1h, max_delay: 1h}}}}";
+    let (job, mut heard) = job(node, "{}");
+    let cancel = job.cancel.clone();
+    let task = tokio::spawn(async move { Worker::new(Settings::default()).perform(job).await });
+    heard.hear("try 2 of 2").await;
+    cancel.cancel();
+    let report = task.await.unwrap();
+    assert_eq!((report.outcome, report.tries), (TaskOutcome::Cancelled, 0));
+}
+
+#[derive(Debug)]
+struct Broken;
+
+impl Secrets for Broken {
+    fn find(&self, _name: &str) -> Option<String> {
+        panic!("the safe is jammed")
+    }
+}
+
+impl Sink for Broken {
+    fn say(&self, line: Said) {
+        if line.stream == Stream::Stdout {
+            panic!("nobody listens");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_a_failure_like_any_other() {
+    let settings = Settings { secrets: Arc::new(Broken), ..Settings::default() };
+    let (secretive, _heard) = job(r#"{shell: "echo {{ secret.KEY }}"}"#, "{}");
+    let failed = failure(Worker::new(settings).perform(secretive).await);
+    assert_eq!(failed.kind, ErrorKind::Internal);
+    assert!(failed.message.contains("the safe is jammed"), "{}", failed.message);
+
+    let node = r#"{steps: [{ref: a, shell: "echo x; sleep 1000", on_failure: continue}, {ref: b, mock: {output: {ok: true}}}]}"#;
+    let (mut loud, _heard) = job(node, "{}");
+    loud.sink = Arc::new(Broken);
+    let said = result(Worker::new(Settings::default()).perform(loud).await);
+    assert_eq!(said.get("ok"), Some(&Value::Bool(true)), "only the step failed");
+}
+
+#[tokio::test]
+async fn kinds_it_does_not_know_are_refused_by_name() {
+    let node = "{mcp_tool: {server: s, tool: t}}";
+    let failed = failure(perform(node, "{}").await);
+    assert_eq!(failed.kind, ErrorKind::Internal);
+    assert!(failed.message.contains("cannot perform `mcp_tool`"), "{}", failed.message);
+    for (node, can) in [
+        (node, false),
+        ("{artifact_read: a}", false),
+        ("{mock: {output: {}}}", true),
+        ("{shell: ls}", true),
+        ("{http_request: 'http://a.example'}", true),
+    ] {
+        let kind = &task(node).steps[0].action.def.implementation;
+        assert_eq!(Worker::can_perform(kind), can, "{node}");
+    }
+}

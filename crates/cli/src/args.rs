@@ -1,0 +1,345 @@
+//! What can be typed: verbs, flags and their help. Parsing only; what a verb does is in `verbs`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use wonder_engine::Status;
+
+/// Durable workflows for AI agents: runs survive crashes, wait for people, and cost what you allow.
+#[derive(Debug, Parser)]
+#[command(name = "wonder", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "RUN is an id, the beginning or the end of one, or `last`.\n\
+    Exit codes: 0 completed, 1 the run failed, 2 usage or definition error, 3 waiting, 4 cancelled,\n\
+    5 timed out, 6 budget stop, 7 engine or storage error, 130 interrupted (the run is safe).")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Common {
+    /// Where runs are kept [default: $WONDER_HOME, else ~/.local/share/wonder]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
+    pub home: Option<PathBuf>,
+    /// For people, or for programs; data goes to stdout, all else to stderr
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "FORMAT",
+        default_value = "text",
+        help_heading = "Everywhere"
+    )]
+    pub output: Format,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Run(RunArgs),
+    Resume(ResumeArgs),
+    Retry(RetryArgs),
+    Answer(AnswerArgs),
+    Signal(SignalArgs),
+    Cancel(CancelArgs),
+    Kill(KillArgs),
+    Pause(PauseArgs),
+    List(ListArgs),
+    Show(ShowArgs),
+    Watch(WatchArgs),
+    Logs(LogsArgs),
+    Events(EventsArgs),
+    Why(WhyArgs),
+    Gates(GatesArgs),
+    Validate(ValidateArgs),
+    Graph(GraphArgs),
+    Schema(SchemaArgs),
+    Explain(ExplainArgs),
+    Completions(CompletionsArgs),
+    /// Ends what a process that was killed has left behind
+    #[command(name = "__reaper", hide = true)]
+    Reaper,
+}
+
+/// Start a run and follow it until it ends or waits
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder run hello.yaml --input who=world\n  \
+    wonder run judge.yaml --input @question.json --input draft.style=short\n  \
+    wonder run nightly.yaml --detach --label team=docs\n  \
+    wonder run build.yaml -o json | jq .output")]
+pub(crate) struct RunArgs {
+    /// The file that defines the workflow; of several workflows in it, the first is started
+    pub file: PathBuf,
+    /// The run's input: a JSON object, @FILE, - for stdin, or KEY=VALUE; later ones are laid over earlier ones
+    #[arg(short, long = "input", value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    /// Only record the start, print the run's id and leave
+    #[arg(short, long)]
+    pub detach: bool,
+    /// At most so many tasks of this run at once; 1 is one after the other
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_parallel: Option<u32>,
+    /// Something to find the run by
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    pub labels: Vec<String>,
+}
+
+/// Go on with a run that was paused or interrupted, and follow it
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder resume last\n  wonder resume 7Q2M4K1Z --detach")]
+pub(crate) struct ResumeArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    pub run: String,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// Try the failed parts of a run again, in the same run, and follow it
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder retry last\n  wonder retry 7Q2M4K1Z -o json")]
+pub(crate) struct RetryArgs {
+    /// A run that failed, timed out or was cancelled
+    pub run: String,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// Whether to stay, and who asks.
+#[derive(Args, Debug)]
+pub(crate) struct How {
+    /// Only record it and leave; do not carry the run on
+    #[arg(short, long)]
+    pub detach: bool,
+    /// Who does it [default: $USER]
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
+}
+
+/// Answer a gate, and follow the run that waited for it
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder answer 7Q2M4K1Z:1 ok=true\n  \
+    wonder answer 7Q2M4K1Z:1 '{\"ok\": false, \"comment\": \"too long\"}'\n  \
+    wonder answer 7Q2M4K1Z:1            asks for each field, on a terminal")]
+pub(crate) struct AnswerArgs {
+    /// The gate as `wonder gates` lists it: RUN:NUMBER, or as much of it as is unique
+    pub gate: String,
+    /// The answer: JSON, @FILE, - for stdin, or KEY=VALUE…; without it you are asked
+    #[arg(value_name = "ANSWER", allow_negative_numbers = true)]
+    pub answer: Vec<String>,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// Tell a run of an outside event, and follow it
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder signal last paid amount=12\n  \
+    wonder signal 7Q2M4K1Z deployed '{\"version\": 3}' --key production")]
+pub(crate) struct SignalArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    pub run: String,
+    /// The event's name, as its `wait_event` says it
+    pub name: String,
+    /// What the event carries: JSON, @FILE, - for stdin, or KEY=VALUE… [default: null]
+    #[arg(value_name = "PAYLOAD", allow_negative_numbers = true)]
+    pub payload: Vec<String>,
+    /// The key that tells one such event from another: JSON, or a text
+    #[arg(long)]
+    pub key: Option<String>,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// End a run: what is out may finish within its grace
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder cancel last --reason \"wrong input\"")]
+pub(crate) struct CancelArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    pub run: String,
+    #[command(flatten)]
+    pub because: Because,
+}
+
+/// End a run at once, without waiting for what is out
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder kill last")]
+pub(crate) struct KillArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    pub run: String,
+    #[command(flatten)]
+    pub because: Because,
+}
+
+/// Why a run is ended, and by whom.
+#[derive(Args, Debug)]
+pub(crate) struct Because {
+    /// Why; kept with the run
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Who does it [default: $USER]
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
+}
+
+/// Stop starting tasks; what is out finishes
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder pause last\n  wonder resume last")]
+pub(crate) struct PauseArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    pub run: String,
+    /// Who does it [default: $USER]
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
+}
+
+/// List runs, the newest first
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder list --status waiting\n  \
+    wonder list --workflow judge_panel --limit 5 -o json")]
+pub(crate) struct ListArgs {
+    /// Only runs of this workflow
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Only runs that are so
+    #[arg(long, value_parser = Status::ALL.map(Status::as_str))]
+    pub status: Option<String>,
+    /// Child runs too
+    #[arg(short, long)]
+    pub all: bool,
+    /// At most so many [default: 20]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub limit: Option<u32>,
+}
+
+/// Show one run: its nodes with times, attempts and cost, its gates, what came out
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder show last\n  wonder show 7Q2M4K1Z -o json | jq .nodes")]
+pub(crate) struct ShowArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    #[arg(default_value = "last")]
+    pub run: String,
+}
+
+/// Follow a run that somebody else carries on
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  wonder watch last\n\nLeaves when the run ends or waits, with its exit code."
+)]
+pub(crate) struct WatchArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    #[arg(default_value = "last")]
+    pub run: String,
+}
+
+/// Print what a run's tasks said
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder logs last --node build\n  wonder logs last --follow")]
+pub(crate) struct LogsArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    #[arg(default_value = "last")]
+    pub run: String,
+    /// Only what this node said
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
+    /// Stay for more until the run ends
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+/// Print a run's events: everything that became true, in order
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder events last\n  \
+    wonder events last --after 120 --follow -o json | jq -c .kind")]
+pub(crate) struct EventsArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    #[arg(default_value = "last")]
+    pub run: String,
+    /// Stay for more until the run ends
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only those after this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub after: u64,
+}
+
+/// Say what each part of a run waits for
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder why last")]
+pub(crate) struct WhyArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    #[arg(default_value = "last")]
+    pub run: String,
+}
+
+/// List open gates: what waits for a person
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder gates\n  wonder gates last -o json | jq -r '.[].id'")]
+pub(crate) struct GatesArgs {
+    /// Only those of this run and its children
+    pub run: Option<String>,
+}
+
+/// Check files and show every problem
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder validate flows/*.yaml\n  wonder validate judge.yaml -o json")]
+pub(crate) struct ValidateArgs {
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+/// Draw a workflow
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  wonder graph judge.yaml\n  wonder graph last --format dot | dot -Tsvg > run.svg"
+)]
+pub(crate) struct GraphArgs {
+    /// A file, or a run whose workflow is drawn
+    #[arg(value_name = "FILE|RUN")]
+    pub what: String,
+    #[arg(long, default_value = "mermaid")]
+    pub format: Drawing,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Drawing {
+    Mermaid,
+    Dot,
+}
+
+/// Print the JSON Schema of workflow files, for editors
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder schema > wonder.schema.json")]
+pub(crate) struct SchemaArgs {}
+
+/// Explain a code that `validate` gave; without one, list them all
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder explain E0101")]
+pub(crate) struct ExplainArgs {
+    pub code: Option<String>,
+}
+
+/// Print what a shell needs to complete commands
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder completions bash > ~/.local/share/bash-completion/completions/wonder\n  \
+    wonder completions fish > ~/.config/fish/completions/wonder.fish")]
+pub(crate) struct CompletionsArgs {
+    pub shell: clap_complete::Shell,
+}
+
+/// Who asks, if nobody says.
+pub(crate) fn somebody(by: Option<String>) -> String {
+    let user = || std::env::var("USER").ok().filter(|name| !name.is_empty());
+    by.or_else(user).unwrap_or_else(|| "somebody".to_owned())
+}

@@ -1,0 +1,295 @@
+//! Settings: flags over environment over `./wonder.toml` over `~/.config/wonder/config.toml`. An unknown key
+//! or a value of the wrong kind is an error that names the file; nothing is guessed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+use wonder_core::problem::nearest;
+use wonder_core::time::parse_duration_ms;
+
+use crate::fault::Fault;
+
+/// How many tasks run at once unless somebody says otherwise.
+const TASKS_MAX: usize = 64;
+
+const KEYS: [&str; 7] =
+    ["home", "durability", "max_parallel_tasks", "queue_timeout", "grace", "allow_hosts", "secrets_file"];
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    /// Where runs are kept.
+    pub home: PathBuf,
+    /// Acknowledged means on the disk; if not, a power loss may take the last moments.
+    pub durable: bool,
+    pub tasks_max: usize,
+    pub queue_timeout_ms: Option<u64>,
+    /// How long a command may take to end when told to; the worker's own if absent.
+    pub grace_ms: Option<u64>,
+    pub allow_hosts: Vec<String>,
+    pub secrets_file: Option<PathBuf>,
+}
+
+/// Where settings come from, so that tests can bring their own.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    pub environment: BTreeMap<String, String>,
+    pub workdir: PathBuf,
+}
+
+impl Surroundings {
+    pub(crate) fn real() -> Surroundings {
+        let text = |os: std::ffi::OsString| os.into_string().ok();
+        let environment =
+            std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
+        Surroundings { environment, workdir: std::env::current_dir().unwrap_or_default() }
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    fn person(&self) -> Option<PathBuf> {
+        self.variable("HOME").map(PathBuf::from)
+    }
+
+    /// A directory of the XDG kind: its variable, else its place below the home directory.
+    fn xdg(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let own = self.variable(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        own.or_else(|| Some(self.person()?.join(below_home)))
+    }
+}
+
+/// A setting as it was found.
+struct Setting {
+    value: Value,
+    /// How to name the place in an error.
+    place: String,
+    /// What a relative path is relative to.
+    base: PathBuf,
+}
+
+impl Config {
+    pub(crate) fn read(home_flag: Option<&Path>, around: &Surroundings) -> Result<Config, Fault> {
+        let settings = Settings::read(around)?;
+        let home = match home_flag {
+            Some(flag) => around.workdir.join(flag),
+            None => match settings.path("home", around)? {
+                Some(path) => path,
+                None => default_home(around)?,
+            },
+        };
+        let tasks_max = settings.count("max_parallel_tasks")?.unwrap_or(TASKS_MAX);
+        Ok(Config {
+            home,
+            durable: settings.durable()?,
+            tasks_max,
+            queue_timeout_ms: settings.duration("queue_timeout")?,
+            grace_ms: settings.duration("grace")?,
+            allow_hosts: settings.list("allow_hosts")?,
+            secrets_file: settings.path("secrets_file", around)?,
+        })
+    }
+}
+
+fn default_home(around: &Surroundings) -> Result<PathBuf, Fault> {
+    let data = around.xdg("XDG_DATA_HOME", ".local/share").map(|data| data.join("wonder"));
+    data.ok_or_else(|| {
+        Fault::usage("there is no home directory to keep runs in").help("set WONDER_HOME, or give --home DIR")
+    })
+}
+
+struct Settings(BTreeMap<&'static str, Setting>);
+
+impl Settings {
+    fn read(around: &Surroundings) -> Result<Settings, Fault> {
+        let mut found = BTreeMap::new();
+        let personal = around.xdg("XDG_CONFIG_HOME", ".config").map(|dir| dir.join("wonder/config.toml"));
+        let local = around.workdir.join("wonder.toml");
+        for path in personal.into_iter().chain([local]) {
+            found.extend(file(&path)?);
+        }
+        for key in KEYS {
+            let variable = format!("WONDER_{}", key.to_ascii_uppercase());
+            if let Some(text) = around.variable(&variable) {
+                let (place, base) = (format!("${variable}"), around.workdir.clone());
+                found.insert(key, Setting { value: Value::String(text.to_owned()), place, base });
+            }
+        }
+        Ok(Settings(found))
+    }
+
+    fn text(&self, key: &str) -> Result<Option<&str>, Fault> {
+        match self.0.get(key) {
+            None => Ok(None),
+            Some(Setting { value: Value::String(text), .. }) => Ok(Some(text)),
+            Some(other) => Err(wrong(other, "a text in quotes")),
+        }
+    }
+
+    fn path(&self, key: &str, around: &Surroundings) -> Result<Option<PathBuf>, Fault> {
+        let (Some(text), Some(setting)) = (self.text(key)?, self.0.get(key)) else { return Ok(None) };
+        let below_home = text.strip_prefix("~/").and_then(|rest| Some(around.person()?.join(rest)));
+        Ok(Some(below_home.unwrap_or_else(|| setting.base.join(text))))
+    }
+
+    fn durable(&self) -> Result<bool, Fault> {
+        match self.text("durability")? {
+            None | Some("full") => Ok(true),
+            Some("normal") => Ok(false),
+            Some(_) => Err(wrong(&self.0["durability"], "\"full\" or \"normal\"")),
+        }
+    }
+
+    fn count(&self, key: &str) -> Result<Option<usize>, Fault> {
+        let Some(setting) = self.0.get(key) else { return Ok(None) };
+        let number = match &setting.value {
+            Value::Integer(number) => usize::try_from(*number).ok(),
+            Value::String(text) => text.parse().ok(),
+            _ => None,
+        };
+        number.filter(|number| *number > 0).map(Some).ok_or_else(|| wrong(setting, "a whole number above 0"))
+    }
+
+    fn duration(&self, key: &str) -> Result<Option<u64>, Fault> {
+        let Some(setting) = self.0.get(key) else { return Ok(None) };
+        let bare = |text: &str| text.trim().parse::<u64>().is_ok();
+        let ms = match &setting.value {
+            Value::String(text) if !bare(text) => parse_duration_ms(text),
+            _ => None,
+        };
+        ms.map(Some).ok_or_else(|| wrong(setting, "a duration with its unit, such as \"30s\" or \"5m\""))
+    }
+
+    /// From the environment: with commas between.
+    fn list(&self, key: &str) -> Result<Vec<String>, Fault> {
+        let Some(setting) = self.0.get(key) else { return Ok(Vec::new()) };
+        let texts = match &setting.value {
+            Value::String(text) => {
+                let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+                Some(parts.map(str::to_owned).collect())
+            }
+            Value::Array(items) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+            _ => None,
+        };
+        texts.ok_or_else(|| wrong(setting, "a list of texts"))
+    }
+}
+
+fn wrong(setting: &Setting, expected: &str) -> Fault {
+    Fault::usage(format!("{}: expected {expected}, found {}", setting.place, shown(&setting.value)))
+}
+
+/// As it stands in a file, as far as one line holds it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("\"{text}\""),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Boolean(flag) => flag.to_string(),
+        Value::Datetime(time) => time.to_string(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Table(_) => "a table".to_owned(),
+    }
+}
+
+/// The settings of a file; none if it is not there.
+fn file(path: &Path) -> Result<Vec<(&'static str, Setting)>, Fault> {
+    let name = path.display();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Fault::usage(format!("{name}: cannot read the settings: {error}"))),
+    };
+    let table: Table = toml::from_str(&text)
+        .map_err(|error| Fault::usage(format!("{name}: {}", error.to_string().trim_end())))?;
+    let base = path.parent().unwrap_or(Path::new("")).to_owned();
+    table
+        .into_iter()
+        .map(|(key, value)| {
+            let known = KEYS.into_iter().find(|known| *known == key).ok_or_else(|| unknown(path, &key))?;
+            let place = format!("{name}: {key}");
+            Ok((known, Setting { value, place, base: base.clone() }))
+        })
+        .collect()
+}
+
+fn unknown(path: &Path, key: &str) -> Fault {
+    let help = match nearest(key, KEYS) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known keys: {}", KEYS.join(", ")),
+    };
+    Fault::usage(format!("{}: there is no setting `{key}`", path.display())).help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::paint::Paint;
+
+    fn around(dir: &Path, variables: &[(&str, &str)]) -> Surroundings {
+        let home = ("HOME", dir.join("me").to_string_lossy().into_owned());
+        let own = variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        let environment =
+            std::iter::once(home).chain(own).map(|(name, value)| (name.to_owned(), value)).collect();
+        Surroundings { environment, workdir: dir.join("work") }
+    }
+
+    fn write(path: PathBuf, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn told(dir: &Path, result: Result<Config, Fault>) -> String {
+        let text = result.unwrap_err().render(Paint::NONE);
+        text.replace(&*dir.to_string_lossy(), "DIR")
+    }
+
+    #[test]
+    fn flags_go_before_environment_before_the_directory_before_the_person() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let plain = Config::read(None, &around(dir, &[])).unwrap();
+        assert_eq!(plain.home, dir.join("me/.local/share/wonder"));
+        assert_eq!((plain.tasks_max, plain.durable), (64, true));
+
+        write(
+            dir.join("me/.config/wonder/config.toml"),
+            "home = \"~/runs\"\ndurability = \"normal\"\ngrace = \"3s\"\n",
+        );
+        write(dir.join("work/wonder.toml"), "home = \"here\"\nallow_hosts = [\"db:5432\"]\n");
+        let both = Config::read(None, &around(dir, &[])).unwrap();
+        assert_eq!(both.home, dir.join("work/here"));
+        assert_eq!((both.durable, both.grace_ms), (false, Some(3_000)));
+        assert_eq!(both.allow_hosts, ["db:5432"]);
+
+        let told = around(dir, &[("WONDER_HOME", "there"), ("WONDER_MAX_PARALLEL_TASKS", "2")]);
+        let environment = Config::read(None, &told).unwrap();
+        assert_eq!((environment.home, environment.tasks_max), (dir.join("work/there"), 2));
+        assert_eq!(Config::read(Some(Path::new("/flag")), &told).unwrap().home, Path::new("/flag"));
+    }
+
+    #[test]
+    fn a_wrong_setting_names_its_file_and_what_was_meant() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let case = |text: &str, variables: &[(&str, &str)]| {
+            write(dir.join("work/wonder.toml"), text);
+            told(dir, Config::read(None, &around(dir, variables)))
+        };
+        insta::assert_snapshot!(case("max_paralel_tasks = 2\n", &[]), @"
+        error: DIR/work/wonder.toml: there is no setting `max_paralel_tasks`
+        help: did you mean `max_parallel_tasks`?
+        ");
+        insta::assert_snapshot!(case("grace = 5\n", &[]), @r#"error: DIR/work/wonder.toml: grace: expected a duration with its unit, such as "30s" or "5m", found 5"#);
+        insta::assert_snapshot!(case("durability = \"fast\"\n", &[]), @r#"error: DIR/work/wonder.toml: durability: expected "full" or "normal", found "fast""#);
+        insta::assert_snapshot!(case("", &[("WONDER_MAX_PARALLEL_TASKS", "many")]), @r#"error: $WONDER_MAX_PARALLEL_TASKS: expected a whole number above 0, found "many""#);
+        insta::assert_snapshot!(case("home = [", &[]), @"
+        error: DIR/work/wonder.toml: TOML parse error at line 1, column 9
+          |
+        1 | home = [
+          |         ^
+        unclosed array, expected `]`
+        ");
+    }
+}

@@ -1,0 +1,181 @@
+//! What a person sees while a run goes on: a tree that is redrawn in place on a terminal, lines otherwise,
+//! nothing at all for programs.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use console::{Term, measure_text_width};
+use wonder_core::Time;
+use wonder_engine::{Follow, Updates};
+
+use crate::screen::{Screen, now};
+use crate::view::family::Family;
+use crate::view::frame::{Canvas, Output, frame};
+use crate::view::paint::Paint;
+use crate::view::plain::Narrator;
+
+/// Fifteen frames a second are enough to look alive.
+const FRAME: Duration = Duration::from_millis(67);
+/// A frame may take this share of the time until the next: large runs are drawn less often.
+const SHARE: u32 = 20;
+const SPINNER_MS: i64 = 100;
+/// How long an engine may hold a question for news, and how much it may answer at once.
+const FOLLOW_MS: u64 = 10_000;
+const FOLLOW_MAX: u32 = 5_000;
+
+#[derive(Debug)]
+pub(crate) enum Display {
+    Silent,
+    Plain { narrator: Box<Narrator>, logs: u64 },
+    Live(Box<Live>),
+}
+
+impl Display {
+    /// `since`: what happened before is known to the person already.
+    pub(crate) fn new(run: &str, since: Option<Time>, screen: &Screen) -> Display {
+        if screen.json {
+            Display::Silent
+        } else if screen.live {
+            Display::Live(Box::new(Live::new(run, screen.err)))
+        } else {
+            Display::Plain { narrator: Box::new(Narrator::new(run, since, screen.err)), logs: 0 }
+        }
+    }
+
+    /// What to ask for next; nothing if nobody looks.
+    pub(crate) fn question(&self) -> Option<Follow> {
+        let (family, logs) = match self {
+            Display::Silent => return None,
+            Display::Plain { narrator, logs } => (&narrator.family, *logs),
+            Display::Live(live) => (&live.family, live.logs),
+        };
+        Some(Follow {
+            events_after: family.positions(),
+            logs_after: Some((family.root.clone(), logs)),
+            wait_ms: FOLLOW_MS,
+            limit: Some(FOLLOW_MAX),
+        })
+    }
+
+    pub(crate) fn learn(&mut self, updates: &Updates, screen: &Screen) {
+        let last = updates.logs.iter().map(|line| line.number).max().unwrap_or(0);
+        match self {
+            Display::Silent => {}
+            Display::Plain { narrator, logs } => {
+                *logs = last.max(*logs);
+                narrator.tell(updates).iter().for_each(|line| screen.say(line));
+            }
+            Display::Live(live) => {
+                live.logs = last.max(live.logs);
+                updates.events.iter().for_each(|(run, event)| live.family.learn(run, event));
+                updates.logs.iter().for_each(|line| live.output.push(line));
+            }
+        }
+    }
+
+    /// How often it wants to be drawn anew.
+    pub(crate) fn period(&self) -> Duration {
+        if matches!(self, Display::Live(_)) { FRAME } else { Duration::from_secs(3_600) }
+    }
+
+    pub(crate) fn tick(&mut self) {
+        if let Display::Live(live) = self {
+            live.draw(now());
+        }
+    }
+
+    /// The last frame stays on the screen.
+    pub(crate) fn finish(&mut self) {
+        if let Display::Live(live) = self {
+            live.finish(now());
+        }
+    }
+}
+
+/// A tree on a terminal.
+#[derive(Debug)]
+pub(crate) struct Live {
+    family: Family,
+    output: Output,
+    logs: u64,
+    paint: Paint,
+    /// What is on the screen.
+    drawn: Vec<String>,
+    not_before: Instant,
+}
+
+impl Live {
+    fn new(run: &str, paint: Paint) -> Live {
+        Live {
+            family: Family::new(run),
+            output: Output::default(),
+            logs: 0,
+            paint,
+            drawn: Vec::new(),
+            not_before: Instant::now(),
+        }
+    }
+
+    fn draw(&mut self, at: Time) {
+        let begun = Instant::now();
+        if begun < self.not_before || self.family.root().seq == 0 {
+            return;
+        }
+        let turn = usize::try_from(at.0 / SPINNER_MS).unwrap_or(0);
+        self.put(at, Some(turn));
+        self.not_before = begun + begun.elapsed() * SHARE;
+    }
+
+    fn finish(&mut self, at: Time) {
+        if self.family.root().seq > 0 {
+            self.put(at, None);
+        }
+    }
+
+    fn put(&mut self, now: Time, turn: Option<usize>) {
+        let (height, width) = Term::stderr().size();
+        // A line that fills the screen would make the terminal wrap: one column stays free.
+        let width = usize::from(width).saturating_sub(1).max(20);
+        let canvas = Canvas { width, height: usize::from(height).max(4), now, turn, paint: self.paint };
+        let lines = frame(&self.family, &self.output, canvas);
+        if lines == self.drawn {
+            return;
+        }
+        let text = redraw(&self.drawn, &lines, width + 1);
+        let mut stderr = std::io::stderr().lock();
+        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+        self.drawn = lines;
+    }
+}
+
+/// From one frame to the next in one piece: back to its first line, each line over the old one, what is left
+/// of the old frame erased. Nothing is blank in between, so nothing flickers; terminals that know
+/// synchronised updates show the whole at once.
+fn redraw(old: &[String], new: &[String], width: usize) -> String {
+    // A terminal that was made narrower has wrapped what was drawn wider.
+    let rows = |line: &String| measure_text_width(line).max(1).div_ceil(width);
+    let up: usize = old.iter().map(rows).sum();
+    let mut text = String::from("\x1b[?2026h");
+    if up > 0 {
+        text.push_str(&format!("\x1b[{up}A\r"));
+    }
+    for line in new {
+        text.push_str(line);
+        text.push_str("\x1b[K\n");
+    }
+    text.push_str("\x1b[J\x1b[?2026l");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_drawn_over_the_one_before() {
+        let lines = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        assert_eq!(redraw(&[], &lines(&["a"]), 80), "\x1b[?2026ha\x1b[K\n\x1b[J\x1b[?2026l");
+        let next = redraw(&lines(&["a", "a line of twenty-four ch"]), &lines(&["b"]), 12);
+        assert_eq!(next, "\x1b[?2026h\x1b[3A\rb\x1b[K\n\x1b[J\x1b[?2026l");
+    }
+}

@@ -1,0 +1,90 @@
+//! Why a verb could not do what it was asked: where, what, why, and what to do now.
+
+use serde_json::{Value as Json, json};
+use wonder_engine::{EngineError, ErrorCode};
+use wonder_spec::Diagnostics;
+
+use crate::exit::Exit;
+use crate::view::paint::{Paint, Tone};
+
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// What was typed, or a file of settings, is wrong.
+    Usage {
+        message: String,
+        help: Option<String>,
+    },
+    /// A workflow file has problems.
+    Definition(Box<Diagnostics>),
+    Engine(EngineError),
+}
+
+impl Fault {
+    pub(crate) fn usage(message: impl Into<String>) -> Fault {
+        Fault::Usage { message: message.into(), help: None }
+    }
+
+    pub(crate) fn help(self, text: impl Into<String>) -> Fault {
+        match self {
+            Fault::Usage { message, .. } => Fault::Usage { message, help: Some(text.into()) },
+            Fault::Engine(error) => Fault::Engine(error.help(text)),
+            Fault::Definition(problems) => Fault::Definition(problems),
+        }
+    }
+
+    /// The same, with a way out if the run is not in the state for it and the engine knows none.
+    pub(crate) fn help_conflict(self, text: String) -> Fault {
+        match &self {
+            Fault::Engine(error) if error.code == ErrorCode::Conflict && error.help.is_none() => {
+                self.help(text)
+            }
+            _ => self,
+        }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Fault::Usage { .. } | Fault::Definition(_) => Exit::Usage,
+            Fault::Engine(error) => Exit::of_error(error),
+        }
+    }
+
+    /// For people.
+    pub(crate) fn render(&self, paint: Paint) -> String {
+        let (code, message, help) = match self {
+            Fault::Usage { message, help } => (None, message, help),
+            Fault::Engine(error) => (Some(error.code.as_str()), &error.message, &error.help),
+            Fault::Definition(problems) => return problems.render(paint.color),
+        };
+        let title = code.map_or("error".to_owned(), |code| format!("error[{code}]"));
+        let mut text = format!("{}: {message}\n", paint.tone(Tone::Bad, &title));
+        if let Some(help) = help {
+            text.push_str(&format!("{}: {help}\n", paint.tone(Tone::Active, "help")));
+        }
+        text
+    }
+
+    /// For programs: `{"error": {"code", "message", "help"}}`, with `problems` if a file has some.
+    pub(crate) fn to_json(&self) -> Json {
+        let mut error = match self {
+            Fault::Usage { message, help } => json!({"code": "usage", "message": message, "help": help}),
+            Fault::Engine(error) => {
+                json!({"code": error.code.as_str(), "message": error.message, "help": error.help})
+            }
+            Fault::Definition(problems) => {
+                let code = ErrorCode::BadDefinition.as_str();
+                json!({"code": code, "message": problems.summary(), "problems": problems.to_json()})
+            }
+        };
+        if error["help"].is_null() {
+            error.as_object_mut().map(|fields| fields.remove("help"));
+        }
+        json!({ "error": error })
+    }
+}
+
+impl From<EngineError> for Fault {
+    fn from(error: EngineError) -> Fault {
+        Fault::Engine(error)
+    }
+}

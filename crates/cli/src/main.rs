@@ -1,0 +1,66 @@
+//! The binary `wonder`: what is typed becomes a question to an engine, its answer becomes a screen and an
+//! exit code.
+//!
+//! It runs nothing itself and never asks which engine it speaks to. `args` says what can be typed, `config`
+//! and `secrets` what is set, `verbs` what each verb does, `view` what it looks like.
+
+mod args;
+mod ask;
+mod config;
+mod display;
+mod exit;
+mod fault;
+mod form;
+mod inputs;
+mod interrupts;
+mod screen;
+mod secrets;
+mod session;
+#[cfg(test)]
+mod stage;
+mod verbs;
+mod view;
+
+use std::process::ExitCode;
+
+use args::{Cli, Verb};
+use clap::Parser;
+use session::Session;
+use verbs::{act, answer, look, run, stream, write};
+
+fn main() -> ExitCode {
+    let Cli { common, verb } = Cli::parse();
+    let session = Session::new(&common);
+    let (screen, engine) = (&session.screen, &session);
+    let done = match verb {
+        // A run, until it ends or waits.
+        Verb::Run(args) => engine.block_on(run::run(args, &session)),
+        Verb::Resume(args) => engine.block_on(run::resume(args, &session)),
+        Verb::Retry(args) => engine.block_on(run::retry(args, &session)),
+        Verb::Answer(args) => engine.block_on(answer::answer(args, &session)),
+        Verb::Signal(args) => engine.block_on(run::signal(args, &session)),
+        // One word to a run.
+        Verb::Cancel(args) => engine.block_on(act::cancel(args, &session)),
+        Verb::Kill(args) => engine.block_on(act::kill(args, &session)),
+        Verb::Pause(args) => engine.block_on(act::pause(args, &session)),
+        // Looking.
+        Verb::List(args) => engine.block_on(look::list(args, &session)),
+        Verb::Show(args) => engine.block_on(look::show(args, &session)),
+        Verb::Watch(args) => engine.block_on(look::watch(args, &session)),
+        Verb::Logs(args) => engine.block_on(stream::logs(args, &session)),
+        Verb::Events(args) => engine.block_on(stream::events(args, &session)),
+        Verb::Why(args) => engine.block_on(look::why(args, &session)),
+        Verb::Gates(args) => engine.block_on(look::gates(args, &session)),
+        // Writing workflows, without an engine.
+        Verb::Validate(args) => write::validate(&args, screen),
+        Verb::Graph(args) => write::graph(&args, &session),
+        Verb::Schema(_) => write::schema(screen),
+        Verb::Explain(args) => write::explain(&args, screen),
+        Verb::Completions(args) => write::completions(&args, screen),
+        Verb::Reaper => {
+            wonder_actions::reaper::main_loop();
+            return ExitCode::SUCCESS;
+        }
+    };
+    done.unwrap_or_else(|fault| screen.fault(&fault)).into()
+}

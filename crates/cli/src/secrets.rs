@@ -1,0 +1,122 @@
+//! Where secrets are found: the process environment first, then `.env` in the working directory, then the
+//! file that the settings name. They are handed to the worker and written nowhere; no error shows one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use wonder_actions::Secrets;
+
+use crate::config::Surroundings;
+use crate::fault::Fault;
+
+/// Names and values, found once.
+pub(crate) struct Found {
+    environment: BTreeMap<String, String>,
+    /// Of `.env`, without what the environment says itself.
+    pub dotenv: BTreeMap<String, String>,
+    file: BTreeMap<String, String>,
+}
+
+impl Found {
+    pub(crate) fn read(secrets_file: Option<&Path>, around: &Surroundings) -> Result<Found, Fault> {
+        let mut dotenv = pairs(&around.workdir.join(".env"), Missing::Fine)?;
+        dotenv.retain(|name, _| !around.environment.contains_key(name));
+        let file = match secrets_file {
+            Some(path) => pairs(path, Missing::Wrong)?,
+            None => BTreeMap::new(),
+        };
+        Ok(Found { environment: around.environment.clone(), dotenv, file })
+    }
+}
+
+impl Secrets for Found {
+    fn find(&self, name: &str) -> Option<String> {
+        [&self.environment, &self.dotenv, &self.file].into_iter().find_map(|place| place.get(name)).cloned()
+    }
+}
+
+/// Says how many there are: a secret must not end up in a log.
+impl std::fmt::Debug for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Found({} in .env, {} in a file)", self.dotenv.len(), self.file.len())
+    }
+}
+
+#[derive(PartialEq)]
+enum Missing {
+    Fine,
+    Wrong,
+}
+
+fn pairs(path: &Path, missing: Missing) -> Result<BTreeMap<String, String>, Fault> {
+    let name = path.display();
+    let lines = match dotenvy::from_path_iter(path) {
+        Ok(lines) => lines,
+        Err(error) if error.not_found() && missing == Missing::Fine => return Ok(BTreeMap::new()),
+        Err(_) => {
+            let message = format!("{name}: cannot read the file that `secrets_file` names");
+            return Err(Fault::usage(message).help("mend the path in wonder.toml or $WONDER_SECRETS_FILE"));
+        }
+    };
+    let mut found = BTreeMap::new();
+    let mut last = None;
+    for line in lines {
+        // What dotenvy says shows the line, and with it what may be a secret.
+        let (key, value) = line.map_err(|_| {
+            let place = last.as_ref().map_or("at its beginning".to_owned(), |key| format!("after {key}"));
+            Fault::usage(format!("{name}: a line {place} is not KEY=value"))
+                .help("put values with blanks or quotes in single quotes")
+        })?;
+        last = Some(key.clone());
+        found.insert(key, value);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::paint::Paint;
+
+    #[test]
+    fn the_environment_goes_before_dotenv_before_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("secrets");
+        std::fs::write(dir.path().join(".env"), "A=dotenv\nB=dotenv\n").unwrap();
+        std::fs::write(&file, "A=file\nB=file\nC='file and more'\n").unwrap();
+        let around = Surroundings {
+            environment: BTreeMap::from([("A".to_owned(), "environment".to_owned())]),
+            workdir: dir.path().to_owned(),
+        };
+        let found = Found::read(Some(&file), &around).unwrap();
+        let all = ["A", "B", "C", "D"].map(|name| found.find(name));
+        assert_eq!(
+            all,
+            [
+                Some("environment".to_owned()),
+                Some("dotenv".to_owned()),
+                Some("file and more".to_owned()),
+                None
+            ]
+        );
+        // Commands see the environment already.
+        assert_eq!(found.dotenv.keys().collect::<Vec<_>>(), ["B"]);
+    }
+
+    #[test]
+    fn an_unreadable_line_is_named_and_not_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(".env"), "A=1\nB=very secret text\n").unwrap();
+        let around = Surroundings { environment: BTreeMap::new(), workdir: dir.path().to_owned() };
+        let text = Found::read(None, &around).unwrap_err().render(Paint::NONE);
+        insta::assert_snapshot!(text.replace(&*dir.path().to_string_lossy(), "DIR"), @"
+        error: DIR/.env: a line after A is not KEY=value
+        help: put values with blanks or quotes in single quotes
+        ");
+        let missing = Found::read(
+            Some(&dir.path().join("none")),
+            &Surroundings { workdir: dir.path().join("elsewhere"), ..around },
+        );
+        assert!(missing.unwrap_err().render(Paint::NONE).contains("`secrets_file` names"));
+    }
+}

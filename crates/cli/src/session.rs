@@ -1,0 +1,73 @@
+//! What every verb is given: the screen, the surroundings, and a way to an engine. Settings are read when an
+//! engine is wanted, so that verbs without one start at once and cannot stumble over them.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wonder_engine::EngineError;
+use wonder_host::{Connection, Durability, Options, Purpose};
+
+use crate::args::Common;
+use crate::config::{Config, Surroundings};
+use crate::fault::Fault;
+use crate::screen::Screen;
+use crate::secrets::Found;
+
+/// The command line waits more than it works.
+const WORKER_THREADS: usize = 2;
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub screen: Screen,
+    pub around: Surroundings,
+    home: Option<PathBuf>,
+}
+
+impl Session {
+    pub(crate) fn new(common: &Common) -> Session {
+        let screen = Screen::new(common.output);
+        Session { screen, around: Surroundings::real(), home: common.home.clone() }
+    }
+
+    /// Runs a verb that waits for an engine.
+    pub(crate) fn block_on<T>(&self, verb: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(WORKER_THREADS).enable_all().build();
+        let runtime =
+            runtime.map_err(|error| EngineError::internal(format!("cannot start threads: {error}")))?;
+        let done = runtime.block_on(verb);
+        // Whoever closes an engine has waited for it; nothing else is worth waiting for.
+        runtime.shutdown_background();
+        done
+    }
+
+    pub(crate) async fn open(&self, purpose: Purpose) -> Result<Connection, Fault> {
+        let options = self.options(purpose)?;
+        Ok(wonder_host::open(options, purpose).await?)
+    }
+
+    fn options(&self, purpose: Purpose) -> Result<Options, Fault> {
+        let config = Config::read(self.home.as_deref(), &self.around)?;
+        let mut options = Options::new(config.home);
+        options.durability = if config.durable { Durability::Full } else { Durability::Normal };
+        options.tasks_max = config.tasks_max;
+        options.queue_timeout_ms = config.queue_timeout_ms;
+        if purpose == Purpose::Act {
+            let secrets = Found::read(config.secrets_file.as_deref(), &self.around)?;
+            options.worker.environment = secrets.dotenv.clone();
+            options.worker.secrets = Arc::new(secrets);
+            options.worker.allow_hosts = config.allow_hosts;
+            options.worker.grace_ms = config.grace_ms.unwrap_or(options.worker.grace_ms);
+            options.worker.reaper = reaper();
+        }
+        Ok(options)
+    }
+}
+
+/// How this program is started as the reaper of what it leaves behind.
+fn reaper() -> Option<Vec<OsString>> {
+    let own = std::env::current_exe().ok()?;
+    Some(vec![own.into_os_string(), OsString::from("__reaper")])
+}

@@ -1,0 +1,278 @@
+//! A toy host on virtual time, for screens that look the same every day: mocks only, no disk, no clock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wonder_core::cost::Spend;
+use wonder_core::def::{Implementation, Name};
+use wonder_core::event::{Event, TokenId};
+use wonder_core::graph::Graph;
+use wonder_core::input::{ChildOutcome, Parent, TaskOutcome, TaskReport};
+use wonder_core::task::{Ask, TaskMachine};
+use wonder_core::{Command, Input, Run, RunStatus, StartRun, Time, Value, mock};
+use wonder_engine::{GateView, LogLine, LogStream, RunRow, RunView, Status, Updates, WaitView};
+
+use crate::view::family::Family;
+
+/// 2026-01-01T00:00:00Z.
+pub(crate) const START: Time = Time(1_767_225_600_000);
+pub(crate) const ROOT: &str = "01KDTXS6001JD7Q2M4K1ZABCDE";
+
+struct Hosted {
+    run: Run,
+    log: Vec<Event>,
+    parent: Option<(Name, TokenId, u32)>,
+    told: bool,
+}
+
+pub(crate) struct Stage {
+    library: BTreeMap<Name, Arc<Graph>>,
+    runs: BTreeMap<Name, Hosted>,
+    queue: BTreeMap<(Time, u64), (Name, Input)>,
+    queued: u64,
+    /// Every event of every run, as they came.
+    journal: Vec<(String, Event)>,
+    logs: Vec<LogLine>,
+    pub now: Time,
+}
+
+impl Stage {
+    /// Starts the first workflow of the text.
+    pub(crate) fn open(yaml: &str, input: &str) -> Stage {
+        let text = format!("wonder: 1\n{yaml}");
+        let reading = wonder_spec::read(&text, "test.yaml").unwrap_or_else(|p| panic!("{}", p.render(false)));
+        let first = reading.graphs[0].clone();
+        let library = reading.graphs.iter().map(|graph| (graph.name.clone(), graph.clone())).collect();
+        let mut stage = Stage {
+            library,
+            runs: BTreeMap::new(),
+            queue: BTreeMap::new(),
+            queued: 0,
+            journal: Vec::new(),
+            logs: Vec::new(),
+            now: START,
+        };
+        let start = StartRun::new(ROOT, Value::from_json_str(input).unwrap());
+        stage.start(&first, start, None);
+        stage
+    }
+
+    fn start(&mut self, graph: &Arc<Graph>, start: StartRun, parent: Option<(Name, TokenId, u32)>) {
+        let id = start.id.clone();
+        let run = Run::new(Arc::clone(graph));
+        self.runs.insert(id.clone(), Hosted { run, log: Vec::new(), parent, told: false });
+        self.tell(&id, Input::StartRun(Box::new(start)));
+    }
+
+    /// Everything that happens until so many milliseconds after the start.
+    pub(crate) fn play(mut self, until_ms: u64) -> Stage {
+        let end = START.plus(until_ms);
+        while let Some((at, id, input)) = self.next(end) {
+            self.now = self.now.max(at);
+            self.tell(&id, input);
+        }
+        self.now = end;
+        self
+    }
+
+    fn next(&mut self, end: Time) -> Option<(Time, Name, Input)> {
+        let deadlines = self.runs.iter().filter_map(|(id, hosted)| Some((hosted.run.next_deadline()?, id)));
+        let deadline = deadlines.min().map(|(at, id)| (at, id.clone())).filter(|(at, _)| *at <= end);
+        let queued = self.queue.keys().next().copied().filter(|(at, _)| *at <= end);
+        match (queued, deadline) {
+            (Some(key), Some((at, id))) if at < key.0 => Some((at, id, Input::Wake)),
+            (Some(key), _) => self.queue.remove(&key).map(|(id, input)| (key.0, id, input)),
+            (None, Some((at, id))) => Some((at, id, Input::Wake)),
+            (None, None) => None,
+        }
+    }
+
+    /// One word to the root run, now.
+    pub(crate) fn say(mut self, input: Input) -> Stage {
+        self.tell(&Name::from(ROOT), input);
+        self
+    }
+
+    /// A line of output of a node, now.
+    pub(crate) fn print(mut self, node: &str, text: &str) -> Stage {
+        let run = self.runs[ROOT].run.tokens();
+        let graph = self.runs[ROOT].run.graph();
+        let token = run.filter(|token| &*graph.nodes[token.node as usize].reference == node).last();
+        let token = token.map_or(0, |token| token.id.0);
+        self.logs.push(LogLine {
+            number: self.logs.len() as u64 + 1,
+            run: ROOT.to_owned(),
+            at: self.now,
+            node: node.to_owned(),
+            token,
+            attempt: 1,
+            step: node.to_owned(),
+            stream: LogStream::Stdout,
+            text: text.to_owned(),
+        });
+        self
+    }
+
+    fn tell(&mut self, id: &Name, input: Input) {
+        let Some(hosted) = self.runs.get_mut(id) else { return };
+        let Ok(step) = hosted.run.handle(input, self.now) else { return };
+        hosted.log.extend(step.events.iter().cloned());
+        self.journal.extend(step.events.into_iter().map(|event| (id.to_string(), event)));
+        for command in step.commands {
+            self.perform(id, command);
+        }
+        self.tell_end(id);
+    }
+
+    fn perform(&mut self, id: &Name, command: Command) {
+        match command {
+            Command::RunTask(order) => {
+                let task = self.runs[id].run.graph().tasks[&order.task].clone();
+                let mut machine = TaskMachine::start(task, order.input, order.feedback, order.overrides);
+                let (mut spend, mut delay_ms) = (Spend::default(), 0);
+                let outcome = loop {
+                    match machine.ask() {
+                        Ask::Done(outcome) => break outcome,
+                        Ask::Perform(call) => {
+                            let Implementation::Mock(script) = &call.action.def.implementation else {
+                                panic!("this host can only mock");
+                            };
+                            let answer = mock::outcome(script, order.attempt - 1, &call.scope);
+                            spend.add(&answer.spend);
+                            delay_ms += answer.delay_ms;
+                            machine.answer(answer.result);
+                        }
+                    }
+                };
+                let report = TaskReport { outcome, spend, tries: 0 };
+                let (token, attempt) = (order.token, order.attempt);
+                self.later(delay_ms, id, Input::TaskFinished { token, attempt, report });
+            }
+            Command::CancelTask { token, attempt } => {
+                let report =
+                    TaskReport { outcome: TaskOutcome::Cancelled, spend: Spend::default(), tries: 0 };
+                self.later(1, id, Input::TaskFinished { token, attempt, report });
+            }
+            Command::StartChild(order) => {
+                let graph = self.library[&order.workflow].clone();
+                let parent = Parent {
+                    run: id.clone(),
+                    token: order.token,
+                    attempt: order.attempt,
+                    depth: order.depth,
+                };
+                let start =
+                    StartRun { parent: Some(parent), ..StartRun::new(order.child.clone(), order.input) };
+                self.start(&graph, start, Some((id.clone(), order.token, order.attempt)));
+            }
+            _ => {}
+        }
+    }
+
+    fn later(&mut self, delay_ms: u64, id: &Name, input: Input) {
+        self.queued += 1;
+        self.queue.insert((self.now.plus(delay_ms), self.queued), (id.clone(), input));
+    }
+
+    fn tell_end(&mut self, id: &Name) {
+        let Some(hosted) = self.runs.get_mut(id) else { return };
+        let Some((parent, token, attempt)) = hosted.parent.clone().filter(|_| !hosted.told) else { return };
+        let outcome = match hosted.run.status() {
+            RunStatus::Completed => {
+                ChildOutcome::Completed { output: hosted.run.output().cloned().unwrap_or_default() }
+            }
+            RunStatus::Failed => match hosted.run.failure() {
+                Some(failure) => ChildOutcome::Failed { failure: failure.clone() },
+                None => return,
+            },
+            RunStatus::Cancelled => ChildOutcome::Cancelled,
+            _ => return,
+        };
+        hosted.told = true;
+        let spend = hosted.run.spend().clone();
+        self.tell(&parent, Input::ChildFinished { token, attempt, outcome, spend });
+    }
+
+    pub(crate) fn updates(&self) -> Updates {
+        Updates { events: self.journal.clone(), logs: self.logs.clone(), runs: Vec::new() }
+    }
+
+    pub(crate) fn family(&self) -> Family {
+        let mut family = Family::new(ROOT);
+        self.journal.iter().for_each(|(run, event)| family.learn(run, event));
+        family
+    }
+
+    pub(crate) fn why(&self) -> Vec<String> {
+        self.runs[ROOT].run.why().iter().map(ToString::to_string).collect()
+    }
+
+    pub(crate) fn gates(&self) -> Vec<GateView> {
+        let mut gates = Vec::new();
+        for (id, hosted) in &self.runs {
+            for (number, gate) in hosted.run.gates() {
+                let node = gate.token.and_then(|token| hosted.run.tokens().find(|t| t.id == token));
+                let node = node.map(|t| hosted.run.graph().nodes[t.node as usize].reference.to_string());
+                gates.push(GateView {
+                    id: format!("{id}:{number}"),
+                    run: id.to_string(),
+                    root: ROOT.to_owned(),
+                    workflow: hosted.run.graph().name.to_string(),
+                    node,
+                    kind: gate.record.kind,
+                    title: gate.record.title.clone(),
+                    body: gate.record.body.clone(),
+                    form: gate.record.form.clone(),
+                    assignees: gate.assignees.iter().map(ToString::to_string).collect(),
+                    opened_at: gate.opened_at,
+                    deadline: gate.deadline,
+                });
+            }
+        }
+        gates
+    }
+
+    pub(crate) fn row(&self) -> RunRow {
+        let run = &self.runs[ROOT].run;
+        let ended = run.status().is_end();
+        RunRow {
+            run: ROOT.to_owned(),
+            workflow: run.graph().name.to_string(),
+            version: run.graph().version,
+            status: Status::of(run.status(), run.is_waiting()),
+            root: ROOT.to_owned(),
+            parent: None,
+            started_at: run.state().started_at,
+            ended_at: ended.then_some(run.state().now),
+            usd_micros: run.spend().usd_micros,
+            tokens: run.spend().tokens(),
+            driven: !ended,
+            labels: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn view(&self) -> RunView {
+        let (run, row) = (&self.runs[ROOT].run, self.row());
+        let quiet = row.status.is_end() || run.is_waiting();
+        let waiting = self.gates().into_iter().filter(|_| quiet).map(|gate| WaitView::Gate {
+            gate: gate.id,
+            kind: gate.kind,
+            node: gate.node,
+            title: gate.title,
+        });
+        RunView {
+            seq: run.state().seq,
+            input: run.state().start.as_ref().map(|start| start.input.clone()).unwrap_or_default(),
+            state: run.state().state.clone(),
+            output: run.output().cloned(),
+            error: run.failure().cloned(),
+            waiting: waiting.collect(),
+            quiet,
+            metrics: run.metrics().clone(),
+            duration_ms: row.ended_at.unwrap_or(self.now).since(row.started_at),
+            budget_usd_micros: run.graph().budget.and_then(|budget| budget.usd_micros),
+            children: self.runs.keys().filter(|id| &***id != ROOT).map(ToString::to_string).collect(),
+            row,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What each verb does: asks the engine, hands the answer to a screen, chooses the exit code.
+
+pub(crate) mod act;
+pub(crate) mod answer;
+pub(crate) mod carry_on;
+pub(crate) mod look;
+pub(crate) mod run;
+pub(crate) mod stream;
+pub(crate) mod write;

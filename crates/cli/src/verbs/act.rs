@@ -1,0 +1,80 @@
+//! `cancel`, `kill` and `pause`: done when the run is as it was asked to be.
+
+use wonder_engine::{Act, Drive, RunView};
+use wonder_host::{Connection, Leaving, Purpose};
+
+use crate::args::{Because, CancelArgs, KillArgs, PauseArgs, somebody};
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::interrupts::Interrupts;
+use crate::session::Session;
+use crate::view::result::{Outcome, summary};
+
+const WAIT_MS: u64 = 30_000;
+
+pub(crate) async fn cancel(args: CancelArgs, session: &Session) -> Result<Exit, Fault> {
+    let act = Act::Cancel { reason: reason(args.because), grace_ms: None };
+    end(args.run, act, session).await
+}
+
+pub(crate) async fn kill(args: KillArgs, session: &Session) -> Result<Exit, Fault> {
+    end(args.run, Act::Kill { reason: reason(args.because) }, session).await
+}
+
+pub(crate) async fn pause(args: PauseArgs, session: &Session) -> Result<Exit, Fault> {
+    let connection = session.open(Purpose::Act).await?;
+    // Nothing is to be started for the sake of being paused.
+    let drive = if connection.owner().await.is_none() { Drive::Off } else { Drive::On };
+    let act = Act::Pause { by: somebody(args.by) };
+    let view = connection.engine().act(args.run, act, drive).await;
+    let told = view.map_err(Fault::from).and_then(|view| tell(session, &view));
+    connection.close(Leaving::Drain).await;
+    told
+}
+
+fn reason(because: Because) -> String {
+    let Because { reason, by } = because;
+    match (reason, by) {
+        (Some(reason), Some(by)) => format!("{reason} (by {by})"),
+        (Some(reason), None) => reason,
+        (None, by) => format!("asked by {}", somebody(by)),
+    }
+}
+
+/// Asks for the end, and stays until it has come: tasks that are out may take their grace.
+async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
+    let mut interrupts = Interrupts::listen();
+    let connection = session.open(Purpose::Act).await?;
+    let ended = tokio::select! {
+        view = until_ended(&connection, run, act) => view.map(Some),
+        () = interrupts.next() => Ok(None),
+    };
+    let told = match ended {
+        Ok(Some(view)) => tell(session, &view),
+        Ok(None) => {
+            session.screen.say("left: the run is asked to end and will");
+            Ok(Exit::Interrupted)
+        }
+        Err(fault) => Err(fault),
+    };
+    connection.close(Leaving::Drain).await;
+    told
+}
+
+async fn until_ended(connection: &Connection, run: String, act: Act) -> Result<Box<RunView>, Fault> {
+    let engine = connection.engine();
+    let mut view = engine.act(run, act, Drive::On).await?;
+    while !view.row.status.is_end() {
+        view = engine.wait(view.row.run, WAIT_MS).await?;
+    }
+    Ok(view)
+}
+
+fn tell(session: &Session, view: &RunView) -> Result<Exit, Fault> {
+    if session.screen.json {
+        session.screen.print_json(&Outcome::of(view))?;
+    } else {
+        session.screen.say(&summary(view, session.screen.err));
+    }
+    Ok(Exit::Fine)
+}

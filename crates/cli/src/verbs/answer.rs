@@ -1,0 +1,72 @@
+//! `answer`: a gate's answer as it was typed, or asked for field by field.
+
+use std::io;
+
+use wonder_core::Value;
+use wonder_engine::{Answer, Engine, EngineError, ErrorCode, GateView};
+
+use crate::args::{AnswerArgs, somebody};
+use crate::ask::ask;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::inputs;
+use crate::screen::now;
+use crate::session::Session;
+use crate::verbs::carry_on::set_going;
+use crate::verbs::look::look;
+
+pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, Fault> {
+    let (gate, value) = match inputs::any("ANSWER", &args.answer)? {
+        Some(value) => (args.gate, value),
+        None => match asked(&args.gate, session).await? {
+            Some(answered) => answered,
+            None => {
+                session.screen.say("nothing was answered; the gate stays open");
+                return Ok(Exit::Waiting);
+            }
+        },
+    };
+    let by = somebody(args.how.by);
+    set_going(session, args.how.detach, Some(now()), async |engine, drive| {
+        engine.answer(Answer { gate, answer: value, by, drive }).await
+    })
+    .await
+}
+
+/// Asks the person. Nothing is held open meanwhile: people take their time.
+async fn asked(gate: &str, session: &Session) -> Result<Option<(String, Value)>, Fault> {
+    if !session.screen.interactive {
+        let message = "no answer was given, and there is no terminal to ask on";
+        return Err(
+            Fault::usage(message).help(format!("wonder answer {gate} '{{\"key\": …}}', or key=value"))
+        );
+    }
+    let gate = look(session, async |engine| find(engine, gate).await).await?;
+    let answer = ask(&gate, &mut io::stdin().lock(), &mut io::stderr().lock());
+    let answer = answer.map_err(|error| Fault::usage(format!("cannot ask: {error}")))?;
+    Ok(answer.map(|answer| (gate.id, answer)))
+}
+
+/// The open gate that is meant: `RUN:NUMBER`, or a run that has only one.
+async fn find(engine: &dyn Engine, text: &str) -> Result<GateView, Fault> {
+    let (run, number) = text.rsplit_once(':').map_or((text, None), |(run, number)| (run, Some(number)));
+    let run = engine.find(run.to_owned()).await?.row.run;
+    let mut open = engine.gates(Some(run.clone())).await?;
+    if let Some(number) = number {
+        let id = format!("{run}:{number}");
+        open.retain(|gate| gate.id == id);
+    }
+    match (open.len(), open.pop()) {
+        (1, Some(gate)) => Ok(gate),
+        (0, _) | (_, None) => {
+            let what = number.map_or("gate".to_owned(), |number| format!("gate {number}"));
+            let error = EngineError::new(ErrorCode::NotFound, format!("run {run} has no open {what}"));
+            Err(error.help("`wonder gates` lists those that are open").into())
+        }
+        (several, _) => {
+            let message = format!("run {run} has {several} open gates");
+            let error = EngineError::new(ErrorCode::Ambiguous, message);
+            Err(error.help(format!("`wonder gates {run}` lists them; name one")).into())
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Staying with a run until it ends or waits, as `run` does and all verbs that set a run going; and leaving:
+//! when it is over, when somebody presses Ctrl-C, or at once with `--detach`.
+
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use wonder_core::Time;
+use wonder_engine::{Drive, Engine, Follow, GateView, Reply, RunView, Status, Updates};
+use wonder_host::{Connection, Leaving, Purpose};
+
+use crate::display::Display;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::interrupts::Interrupts;
+use crate::screen::Screen;
+use crate::session::Session;
+use crate::view::result::{Outcome, failure, remedies, summary, waits};
+
+/// How long one question for the end of a run is held.
+const WAIT_MS: u64 = 30_000;
+/// After a question for news failed; whether the run goes on is asked elsewhere.
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// How a person came to be with the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Role {
+    /// Set it going.
+    Driver,
+    /// Only looks.
+    Watcher,
+}
+
+enum Ending {
+    /// It has ended, or nothing happens until somebody says something.
+    Over(Box<RunView>),
+    Interrupted,
+}
+
+/// Asks for something that sets a run going, then stays with the run, or leaves with `detach`. What happened
+/// before `since` is not told line by line.
+pub(crate) async fn set_going(
+    session: &Session,
+    detached: bool,
+    since: Option<Time>,
+    asks: impl AsyncFnOnce(&dyn Engine, Drive) -> Reply<Box<RunView>>,
+) -> Result<Exit, Fault> {
+    let connection = session.open(Purpose::Act).await?;
+    // Who leaves at once carries nothing on, unless another process does it anyway.
+    let drive = if detached && connection.owner().await.is_none() { Drive::Off } else { Drive::On };
+    match asks(connection.engine(), drive).await {
+        Ok(view) if detached => detach(session, connection, &view).await,
+        Ok(view) => carry_on(session, connection, view.row.root, since).await,
+        Err(error) => {
+            connection.close(Leaving::Drain).await;
+            Err(error.into())
+        }
+    }
+}
+
+/// Follows the run until it is over or waits, then leaves as it stands.
+async fn carry_on(
+    session: &Session,
+    connection: Connection,
+    run: String,
+    since: Option<Time>,
+) -> Result<Exit, Fault> {
+    let mut interrupts = Interrupts::listen();
+    let ending = stay(session, connection.engine(), &run, (since, Role::Driver), &mut interrupts).await;
+    match ending {
+        Ok(Ending::Over(view)) => {
+            let told = tell(session, connection.engine(), &view).await;
+            leave(session, connection, &mut interrupts).await;
+            told.map(|()| Exit::of_run(&view))
+        }
+        Ok(Ending::Interrupted) => Ok(interrupted(session, connection, &run, &mut interrupts).await),
+        Err(fault) => {
+            connection.close(Leaving::Now).await;
+            Err(fault)
+        }
+    }
+}
+
+/// The same for somebody who only looks: Ctrl-C changes nothing for the run.
+pub(crate) async fn watch(session: &Session, connection: Connection, run: String) -> Result<Exit, Fault> {
+    let mut interrupts = Interrupts::listen();
+    let ending = stay(session, connection.engine(), &run, (None, Role::Watcher), &mut interrupts).await;
+    let exit = match ending {
+        Ok(Ending::Over(view)) => {
+            let told = tell(session, connection.engine(), &view).await;
+            told.map(|()| Exit::of_run(&view))
+        }
+        Ok(Ending::Interrupted) => Ok(Exit::Interrupted),
+        Err(fault) => Err(fault),
+    };
+    connection.close(Leaving::Now).await;
+    exit
+}
+
+async fn stay(
+    session: &Session,
+    engine: &dyn Engine,
+    run: &str,
+    (since, role): (Option<Time>, Role),
+    interrupts: &mut Interrupts,
+) -> Result<Ending, Fault> {
+    let mut display = Display::new(run, since, &session.screen);
+    let mut frames = interval(display.period());
+    frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut end = Box::pin(engine.wait(run.to_owned(), WAIT_MS));
+    let mut news = Box::pin(next_news(engine, display.question()));
+    let ending = loop {
+        tokio::select! {
+            biased;
+            () = interrupts.next() => break Ending::Interrupted,
+            view = &mut end => {
+                let view = view?;
+                if is_over(&view, role) {
+                    break Ending::Over(view);
+                }
+                end = Box::pin(engine.wait(run.to_owned(), WAIT_MS));
+            }
+            updates = &mut news => {
+                if let Ok(updates) = updates {
+                    display.learn(&updates, &session.screen);
+                } else {
+                    sleep(AGAIN_AFTER).await;
+                }
+                news = Box::pin(next_news(engine, display.question()));
+            }
+            _ = frames.tick() => display.tick(),
+        }
+    };
+    drop(news);
+    if matches!(ending, Ending::Over(_)) {
+        catch_up(engine, &mut display, &session.screen).await;
+    }
+    display.finish();
+    Ok(ending)
+}
+
+/// Nobody will carry on a run that nobody drives: a watcher would wait for ever.
+fn is_over(view: &RunView, role: Role) -> bool {
+    view.row.status.is_end() || view.quiet || (role == Role::Watcher && !view.row.driven)
+}
+
+async fn next_news(engine: &dyn Engine, question: Option<Follow>) -> Reply<Updates> {
+    match question {
+        Some(question) => engine.follow(question).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What happened before the end and has not been shown yet.
+async fn catch_up(engine: &dyn Engine, display: &mut Display, screen: &Screen) {
+    while let Some(question) = display.question() {
+        match engine.follow(Follow { wait_ms: 0, ..question }).await {
+            Ok(updates) if !updates.events.is_empty() || !updates.logs.is_empty() => {
+                display.learn(&updates, screen);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// How it stands: the output on stdout, the rest on stderr; or one object.
+async fn tell(session: &Session, engine: &dyn Engine, view: &RunView) -> Result<(), Fault> {
+    let screen = &session.screen;
+    if screen.json {
+        return screen.print_json(&Outcome::of(view));
+    }
+    if view.row.status == Status::Completed {
+        screen.print_json(&view.output)?;
+    }
+    let gates = if view.waiting.is_empty() { Vec::new() } else { open_gates(engine, view).await };
+    let mut lines = vec![summary(view, screen.err)];
+    lines.extend(failure(view));
+    lines.extend(remedies(view));
+    lines.extend(waits(view, &gates, screen.err));
+    if !view.row.status.is_end() && !view.quiet {
+        lines.push(format!("  nobody carries it on: `wonder resume {}` does", view.row.run));
+    }
+    lines.iter().for_each(|line| screen.say(line));
+    Ok(())
+}
+
+/// Their forms make the example better; without them there is still a line to type.
+async fn open_gates(engine: &dyn Engine, view: &RunView) -> Vec<GateView> {
+    engine.gates(Some(view.row.run.clone())).await.unwrap_or_default()
+}
+
+/// Leaves when the own run is over: what others asked of this process is finished first.
+async fn leave(session: &Session, connection: Connection, interrupts: &mut Interrupts) {
+    if connection.serves_others().await {
+        session
+            .screen
+            .say("tasks of other runs are still out here: finishing them first (Ctrl-C leaves now)");
+    }
+    tokio::select! {
+        () = connection.close(Leaving::Drain) => {}
+        () = interrupts.next() => {}
+    }
+}
+
+async fn interrupted(
+    session: &Session,
+    connection: Connection,
+    run: &str,
+    interrupts: &mut Interrupts,
+) -> Exit {
+    let screen = &session.screen;
+    let owner = connection.owner().await;
+    tokio::select! {
+        () = connection.close(Leaving::Now) => {}
+        // A second Ctrl-C: whatever is still to be stopped, the run is safe without it.
+        () = interrupts.next() => {}
+    }
+    match owner {
+        Some(process) => {
+            screen.say(&format!("left: run {run} goes on in process {process}"));
+            screen.say(&format!("  `wonder watch {run}` follows it, `wonder cancel {run}` ends it"));
+        }
+        None => {
+            screen.say(&format!("interrupted: run {run} is safe"));
+            screen.say(&format!("  `wonder resume {run}` goes on with it"));
+        }
+    }
+    Exit::Interrupted
+}
+
+/// Leaves what was recorded. Says who goes on with it.
+async fn detach(session: &Session, connection: Connection, view: &RunView) -> Result<Exit, Fault> {
+    let (screen, run) = (&session.screen, &view.row.root);
+    let printed = match screen.json {
+        true => screen.print_json(&Outcome::of(view)),
+        false => screen.print(&format!("{run}\n")),
+    };
+    match connection.owner().await {
+        Some(process) => {
+            screen.say(&format!("process {process} carries it on: `wonder watch {run}` follows it"))
+        }
+        None if view.row.status.is_end() => {}
+        None => screen.say(&format!("recorded; nobody carries it on until you type `wonder resume {run}`")),
+    }
+    connection.close(Leaving::Drain).await;
+    printed.map(|()| Exit::Fine)
+}

@@ -1,0 +1,104 @@
+//! `run`, and the verbs that set a known run going again: `resume`, `retry`, `signal`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use wonder_core::Value;
+use wonder_engine::{Act, Signal, Start, Workflow};
+use wonder_spec::{Diagnostics, Reading};
+
+use crate::args::{How, ResumeArgs, RetryArgs, RunArgs, SignalArgs, somebody};
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::inputs;
+use crate::screen::{Screen, now};
+use crate::session::Session;
+use crate::verbs::carry_on::set_going;
+use crate::view::paint::Tone;
+
+pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault> {
+    let start = prepare(&args, session)?;
+    set_going(session, args.detach, None, async |engine, drive| engine.start(Start { drive, ..start }).await)
+        .await
+}
+
+/// Everything that can be wrong with what was typed is found before anything is opened.
+fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
+    let input = inputs::object("--input", &args.inputs)?;
+    let labels = args.labels.iter().map(|text| inputs::pair("--label", text)).collect::<Result<_, _>>()?;
+    let reading = read(&args.file)?;
+    warn(&reading.warnings, &session.screen);
+    let mut workflows = reading
+        .bundles
+        .iter()
+        .zip(&reading.graphs)
+        .map(|(bundle, graph)| Workflow { bundle: Arc::clone(bundle), graph: Some(Arc::clone(graph)) });
+    let Some(workflow) = workflows.next() else {
+        let message = format!("{}: this file defines no workflow", args.file.display());
+        return Err(Fault::usage(message).help("a workflow has a `name` and `nodes`"));
+    };
+    Ok(Start {
+        id: None,
+        workflow,
+        callable: workflows.collect(),
+        input,
+        workdir: session.around.workdir.to_string_lossy().into_owned(),
+        max_parallel: args.max_parallel,
+        labels,
+        drive: Default::default(),
+    })
+}
+
+/// Reads a file of definitions, or says everything that is wrong with it.
+pub(crate) fn read(path: &Path) -> Result<Reading, Fault> {
+    let text = text_of(path)?;
+    wonder_spec::read(&text, &path.to_string_lossy())
+        .map_err(|problems| Fault::Definition(Box::new(problems)))
+}
+
+pub(crate) fn text_of(path: &Path) -> Result<String, Fault> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let message = format!("{}: cannot read the file: {error}", path.display());
+        Fault::usage(message).help("give the path of a workflow file, such as `wonder run hello.yaml`")
+    })
+}
+
+/// Warnings in short; `validate` shows them whole.
+fn warn(warnings: &Diagnostics, screen: &Screen) {
+    let list = warnings.to_json();
+    for warning in list.as_array().into_iter().flatten() {
+        let text = |key: &str| warning[key].as_str().unwrap_or_default().to_owned();
+        let place = match (warning["line"].as_u64(), warning["column"].as_u64()) {
+            (Some(line), Some(column)) => format!("{}:{line}:{column}", text("file")),
+            _ => text("file"),
+        };
+        let title = screen.err.tone(Tone::Attention, &format!("warning[{}]", text("code")));
+        screen.say(&format!("{title}: {place}: {}", text("message")));
+    }
+}
+
+pub(crate) async fn resume(args: ResumeArgs, session: &Session) -> Result<Exit, Fault> {
+    let act = Act::Resume { by: somebody(args.how.by.clone()) };
+    let help = format!("`wonder retry {}` goes on with a run that failed or was cancelled", args.run);
+    set_act(args.run, act, &args.how, session).await.map_err(|fault| fault.help_conflict(help))
+}
+
+pub(crate) async fn retry(args: RetryArgs, session: &Session) -> Result<Exit, Fault> {
+    let act = Act::Retry { by: somebody(args.how.by.clone()) };
+    let help = format!("`wonder resume {}` goes on with a run that was paused or interrupted", args.run);
+    set_act(args.run, act, &args.how, session).await.map_err(|fault| fault.help_conflict(help))
+}
+
+async fn set_act(run: String, act: Act, how: &How, session: &Session) -> Result<Exit, Fault> {
+    set_going(session, how.detach, Some(now()), async |engine, drive| engine.act(run, act, drive).await).await
+}
+
+pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, Fault> {
+    let payload = inputs::any("PAYLOAD", &args.payload)?.unwrap_or_default();
+    let key = args.key.as_deref().map_or(Value::Null, inputs::word);
+    set_going(session, args.how.detach, Some(now()), async |engine, drive| {
+        let signal = Signal { run: args.run, event: args.name, key, payload, keep: true, drive };
+        engine.signal(signal).await
+    })
+    .await
+}

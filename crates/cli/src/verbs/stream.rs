@@ -1,0 +1,128 @@
+//! Verbs that print what comes, line by line: `events` and `logs`.
+
+use serde::Serialize;
+use wonder_core::event::Event;
+use wonder_engine::{Engine, Follow, LogLine, Updates};
+
+use crate::args::{EventsArgs, LogsArgs};
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::interrupts::Interrupts;
+use crate::session::Session;
+use crate::verbs::look::look;
+use crate::view::events::{event_line, log_line};
+use crate::view::family::{Family, node_name};
+use crate::view::table::fit;
+
+const FOLLOW_MS: u64 = 10_000;
+const FOLLOW_MAX: u32 = 2_000;
+
+/// `{run, seq, at, kind, …}`
+#[derive(Serialize)]
+struct EventJson<'e> {
+    run: &'e str,
+    #[serde(flatten)]
+    event: &'e Event,
+}
+
+pub(crate) async fn events(args: EventsArgs, session: &Session) -> Result<Exit, Fault> {
+    let mut interrupts = Interrupts::listen();
+    look(session, async |engine| {
+        let run = engine.find(args.run.clone()).await?.row.run;
+        tokio::select! {
+            done = print_events(engine, &run, &args, session) => done,
+            () = interrupts.next() => Ok(Exit::Interrupted),
+        }
+    })
+    .await
+}
+
+async fn print_events(
+    engine: &dyn Engine,
+    run: &str,
+    args: &EventsArgs,
+    session: &Session,
+) -> Result<Exit, Fault> {
+    let screen = &session.screen;
+    let mut family = Family::new(run);
+    // To name what an event is about, those before it must be known; a program names things itself.
+    let mut last = if screen.json { args.after } else { 0 };
+    loop {
+        let question = Follow { events_after: vec![(run.to_owned(), last)], ..question(args.follow) };
+        let updates = engine.follow(question).await?;
+        for (run, event) in &updates.events {
+            family.learn(run, event);
+            last = event.seq;
+            if event.seq > args.after && screen.json {
+                screen.print_json_line(&EventJson { run, event })?;
+            } else if event.seq > args.after {
+                let line = event_line(&family, run, event, screen.out);
+                screen.print(&format!("{}\n", fit(&line, screen.page().width)))?;
+            }
+        }
+        if is_last(&updates, updates.events.is_empty(), run, args.follow) || screen.is_unread() {
+            return Ok(Exit::Fine);
+        }
+    }
+}
+
+fn question(follow: bool) -> Follow {
+    Follow { wait_ms: if follow { FOLLOW_MS } else { 0 }, limit: Some(FOLLOW_MAX), ..Follow::default() }
+}
+
+/// Nothing new came, and nothing will.
+fn is_last(updates: &Updates, nothing: bool, run: &str, follow: bool) -> bool {
+    let ended = updates.runs.iter().any(|progress| progress.run == run && progress.status.is_end());
+    nothing && (ended || !follow)
+}
+
+pub(crate) async fn logs(args: LogsArgs, session: &Session) -> Result<Exit, Fault> {
+    let mut interrupts = Interrupts::listen();
+    look(session, async |engine| {
+        let run = engine.find(args.run.clone()).await?.row.run;
+        tokio::select! {
+            done = print_logs(engine, &run, &args, session) => done,
+            () = interrupts.next() => Ok(Exit::Interrupted),
+        }
+    })
+    .await
+}
+
+async fn print_logs(
+    engine: &dyn Engine,
+    run: &str,
+    args: &LogsArgs,
+    session: &Session,
+) -> Result<Exit, Fault> {
+    let screen = &session.screen;
+    let mut family = Family::new(run);
+    let mut last = 0;
+    loop {
+        let question = Follow {
+            events_after: family.positions(),
+            logs_after: Some((run.to_owned(), last)),
+            ..question(args.follow)
+        };
+        let updates = engine.follow(question).await?;
+        updates.events.iter().for_each(|(run, event)| family.learn(run, event));
+        for line in &updates.logs {
+            last = line.number.max(last);
+            if !is_wanted(line, args.node.as_deref()) {
+                continue;
+            }
+            if screen.json {
+                screen.print_json_line(line)?;
+            } else {
+                screen.print(&format!("{}\n", log_line(&family, line, screen.out)))?;
+            }
+        }
+        let nothing = updates.events.is_empty() && updates.logs.is_empty();
+        if is_last(&updates, nothing, run, args.follow) || screen.is_unread() {
+            return Ok(Exit::Fine);
+        }
+    }
+}
+
+fn is_wanted(line: &LogLine, node: Option<&str>) -> bool {
+    node.is_none_or(|node| node_name(&line.node) == node)
+}

@@ -1,0 +1,89 @@
+//! A run and its children as far as their events have been seen: who called whom, and what each visit is
+//! called on a screen.
+
+use std::collections::BTreeMap;
+
+use wonder_core::event::{BranchRef, Event, EventKind, TokenId};
+use wonder_engine::timeline::{Timeline, Visit};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Family {
+    pub root: String,
+    pub runs: BTreeMap<String, Timeline>,
+    /// Who called each child: run and token.
+    callers: BTreeMap<String, (String, TokenId)>,
+}
+
+impl Family {
+    pub(crate) fn new(root: &str) -> Family {
+        let runs = BTreeMap::from([(root.to_owned(), Timeline::default())]);
+        Family { root: root.to_owned(), runs, callers: BTreeMap::new() }
+    }
+
+    /// The next event of a run; a child that it starts belongs to the family from now on.
+    pub(crate) fn learn(&mut self, run: &str, event: &Event) {
+        if let EventKind::ChildStarted { child, token, .. } = &event.kind {
+            self.runs.entry(child.to_string()).or_default();
+            self.callers.insert(child.to_string(), (run.to_owned(), *token));
+        }
+        if let Some(timeline) = self.runs.get_mut(run) {
+            timeline.learn(event);
+        }
+    }
+
+    pub(crate) fn root(&self) -> &Timeline {
+        &self.runs[&self.root]
+    }
+
+    /// How far each run has been read.
+    pub(crate) fn positions(&self) -> Vec<(String, u64)> {
+        self.runs.iter().map(|(run, timeline)| (run.clone(), timeline.seq)).collect()
+    }
+
+    /// `judge[2]`, in a child `call/judge[2]`; a token that nobody has seen is a number.
+    pub(crate) fn label(&self, run: &str, token: TokenId) -> String {
+        let own = match self.runs.get(run).and_then(|timeline| Some((timeline, timeline.visits.get(&token)?)))
+        {
+            Some((timeline, visit)) => visit_label(timeline, visit),
+            None => format!("#{token}"),
+        };
+        format!("{}{own}", self.prefix(run))
+    }
+
+    /// A node that is named without a token.
+    pub(crate) fn node_label(&self, run: &str, node: &str) -> String {
+        format!("{}{}", self.prefix(run), node_name(node))
+    }
+
+    /// `call/`, of a child's child `call/again/`; nothing for the root.
+    pub(crate) fn prefix(&self, run: &str) -> String {
+        match self.callers.get(run) {
+            Some((parent, token)) => format!("{}/", self.label(parent, *token)),
+            None => String::new(),
+        }
+    }
+}
+
+/// The node and, in a fan-out, the numbers of its branches from the outermost in: `judge[2]`, `vote[0.3]`.
+pub(crate) fn visit_label(timeline: &Timeline, visit: &Visit) -> String {
+    let mut path = Vec::new();
+    let mut next = visit.branch;
+    while let Some(BranchRef { group, branch }) = next {
+        path.push(branch.to_string());
+        let origin = timeline.groups.get(&group).and_then(|group| timeline.visits.get(&group.origin));
+        next = origin.and_then(|origin| origin.branch);
+    }
+    path.reverse();
+    let name = node_name(&visit.node);
+    if path.is_empty() { name.to_owned() } else { format!("{name}[{}]", path.join(".")) }
+}
+
+/// As it is written in the file: the inner nodes of a dag's `foreach` carry marks behind their ref.
+pub(crate) fn node_name(node: &str) -> &str {
+    node.split('[').next().unwrap_or(node)
+}
+
+/// The node that gathers what a dag's `foreach` made: nobody wrote it, so nobody wants to see it.
+pub(crate) fn is_gather(node: &str) -> bool {
+    node.ends_with("[=]")
+}

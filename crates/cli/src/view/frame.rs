@@ -1,0 +1,155 @@
+//! One frame of the live screen: the tree of a run, as much of it as the screen holds, and the last lines
+//! of what its running tasks say. A frame is lines; drawing them is somebody else's business.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use wonder_core::event::TokenId;
+use wonder_core::{RunStatus, Time, TokenStatus};
+use wonder_engine::LogLine;
+
+use super::family::Family;
+use super::paint::Paint;
+use super::row::{Columns, line};
+use super::table::fit;
+use super::tree::{Mark, Row, rows};
+use super::words::{clean, count, dollars, duration, short_id};
+
+/// Lines of output that are remembered, and how many of them a frame shows.
+const OUTPUT_KEPT_MAX: usize = 200;
+const OUTPUT_SHOWN_MAX: usize = 4;
+
+/// The screen that a frame is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Canvas {
+    pub width: usize,
+    pub height: usize,
+    pub now: Time,
+    pub turn: Option<usize>,
+    pub paint: Paint,
+}
+
+/// The last lines of output, of whichever tasks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Output {
+    lines: VecDeque<LogLine>,
+}
+
+impl Output {
+    pub(crate) fn push(&mut self, line: &LogLine) {
+        if self.lines.len() == OUTPUT_KEPT_MAX {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line.clone());
+    }
+
+    /// The last of those whose tasks still run.
+    fn last(&self, family: &Family) -> Vec<&LogLine> {
+        let runs = |line: &&LogLine| {
+            let visit = family.runs.get(&line.run).and_then(|t| t.visits.get(&TokenId(line.token)));
+            visit.is_some_and(|visit| visit.status == TokenStatus::Dispatched)
+        };
+        let mut last: Vec<&LogLine> = self.lines.iter().rev().filter(runs).take(OUTPUT_SHOWN_MAX).collect();
+        last.reverse();
+        last
+    }
+}
+
+pub(crate) fn frame(family: &Family, output: &Output, canvas: Canvas) -> Vec<String> {
+    let Canvas { width, height, now, paint, .. } = canvas;
+    let said = output.last(family);
+    // One line for the head, one for the cursor below the frame.
+    let room = height.saturating_sub(said.len() + 2).max(1);
+    let all = rows(family, now);
+    let columns = Columns::of(&all, width, now, paint).turning(canvas.turn);
+    let mut lines = vec![head(family, canvas)];
+    lines.extend(fitting(&all, room).into_iter().map(|shown| match shown {
+        Shown::Row(row) => line(row, &columns, None),
+        Shown::Done(number) => paint.dim(&format!("… {number} more done")),
+        Shown::More(number) => paint.dim(&format!("… and {number} more")),
+    }));
+    for text in said {
+        let label = family.label(&text.run, TokenId(text.token));
+        let line = format!("{} {}", paint.dim(&format!("{label} |")), clean(&text.text));
+        lines.push(fit(line.trim_end(), Some(width)).into_owned());
+    }
+    lines
+}
+
+fn head(family: &Family, canvas: Canvas) -> String {
+    let (root, paint) = (family.root(), canvas.paint);
+    let name = root.workflow.as_deref().unwrap_or("");
+    let took = duration(root.ended_at.unwrap_or(canvas.now).since(root.started_at));
+    let done =
+        |status: TokenStatus| matches!(status, TokenStatus::Completed | TokenStatus::WaitingForSiblings);
+    let nodes = family.runs.values().flat_map(|run| run.visits.values()).filter(|visit| done(visit.status));
+    let mut parts =
+        vec![status(family).to_owned(), took, format!("{} done", count(nodes.count() as u64, "node"))];
+    if root.spend.usd_micros > 0 {
+        parts.push(dollars(root.spend.usd_micros));
+    }
+    parts.push(format!("run {}", short_id(&family.root)));
+    let text = format!("{} {}", paint.strong(name), paint.dim(&format!("· {}", parts.join(" · "))));
+    fit(&text, Some(canvas.width)).into_owned()
+}
+
+/// The root's status; `waiting` if all that is live waits for people or events.
+fn status(family: &Family) -> &'static str {
+    let root = family.root().status;
+    let mut live = family.runs.values().flat_map(|run| run.visits.values()).filter(|v| v.ended_at.is_none());
+    let waits = |status: TokenStatus| match status {
+        TokenStatus::Sleeping => false,
+        TokenStatus::WaitingForSubworkflow => true,
+        status => status.is_idle(),
+    };
+    let waiting =
+        root == RunStatus::Running && live.clone().next().is_some() && live.all(|v| waits(v.status));
+    if waiting { "waiting" } else { root.as_str() }
+}
+
+enum Shown<'r> {
+    Row(&'r Row),
+    Done(usize),
+    More(usize),
+}
+
+/// As many rows as there is room for. What is done goes first, the oldest of it before the rest, and what
+/// leads to something that is still going on last.
+fn fitting(all: &[Row], room: usize) -> Vec<Shown<'_>> {
+    if all.len() <= room {
+        return all.iter().map(Shown::Row).collect();
+    }
+    let leads = leads_to_live(all);
+    let mut settled: Vec<usize> = (0..all.len()).filter(|at| all[*at].mark.is_settled()).collect();
+    settled.sort_by_key(|at| (leads.contains(at), *at));
+    let surplus = all.len() + 1 - room;
+    let hidden: BTreeSet<usize> = settled.into_iter().take(surplus).collect();
+    let is_token = |at: &&usize| matches!(all[**at].mark, Mark::Token(_));
+    let done = hidden.iter().filter(is_token).count();
+    let mut shown = Vec::new();
+    if done > 0 {
+        shown.push(Shown::Done(done));
+    }
+    shown.extend((0..all.len()).filter(|at| !hidden.contains(at)).map(|at| Shown::Row(&all[at])));
+    if shown.len() > room {
+        let more = shown.len() + 1 - room;
+        shown.truncate(room - 1);
+        shown.push(Shown::More(more));
+    }
+    shown
+}
+
+/// Rows below which something is going on.
+fn leads_to_live(all: &[Row]) -> BTreeSet<usize> {
+    let mut leads = BTreeSet::new();
+    let mut open: Vec<usize> = Vec::new();
+    for (at, row) in all.iter().enumerate() {
+        while open.last().is_some_and(|above| all[*above].depth >= row.depth) {
+            open.pop();
+        }
+        if !row.mark.is_settled() {
+            leads.extend(open.iter().copied());
+        }
+        open.push(at);
+    }
+    leads
+}

@@ -1,0 +1,370 @@
+//! What happened, one line each, for logs and for screens that cannot be redrawn. Says what a person cares
+//! about and leaves out the rest: `wonder events` has all of it.
+
+use wonder_core::Time;
+use wonder_core::event::{CancelReason, Clocked, Event, EventKind, GateRecord, PauseReason, TimeoutType};
+use wonder_core::event::{TimeoutPolicy, TokenId};
+use wonder_engine::{LogLine, Updates};
+
+use super::family::{Family, is_gather, node_name};
+use super::paint::{Paint, Tone};
+use super::words::{brief, brief_value, clean, count, dollars, duration, offset, short_id};
+
+const MESSAGE_CHARS_MAX: usize = 300;
+
+/// Turns events and output into lines.
+#[derive(Debug)]
+pub(crate) struct Narrator {
+    pub family: Family,
+    /// Times are told since this; by default since the run's start.
+    epoch: Option<Time>,
+    /// What happened before is learnt and not told.
+    since: Time,
+    paint: Paint,
+}
+
+/// What is said about an event: who, and what.
+struct Said {
+    who: String,
+    tone: Tone,
+    what: String,
+}
+
+impl Narrator {
+    pub(crate) fn new(run: &str, since: Option<Time>, paint: Paint) -> Narrator {
+        let from = since.unwrap_or(Time(i64::MIN));
+        Narrator { family: Family::new(run), epoch: since, since: from, paint }
+    }
+
+    /// The lines for what is new, in the order it happened: what a task said comes before its end.
+    pub(crate) fn tell(&mut self, updates: &Updates) -> Vec<String> {
+        updates.events.iter().for_each(|(run, event)| self.family.learn(run, event));
+        let mut logs: Vec<&LogLine> = updates.logs.iter().filter(|line| line.at >= self.since).collect();
+        let mut events: Vec<(usize, &String, &Event)> =
+            updates.events.iter().enumerate().map(|(at, (run, event))| (at, run, event)).collect();
+        events.sort_by_key(|(_, _, event)| event.at);
+        let mut lines = Vec::new();
+        for (at, run, event) in events {
+            if event.at < self.since || is_spread(event, updates.events.get(at + 1)) {
+                continue;
+            }
+            let Some(said) = self.event(run, event) else { continue };
+            let ends = ended_attempt(&event.kind);
+            logs.retain(|line| {
+                let own = line.run == *run && ends == Some(TokenId(line.token));
+                let earlier = line.at < event.at || (own && line.at == event.at);
+                if earlier {
+                    lines.push(self.output(line));
+                }
+                !earlier
+            });
+            lines.push(self.line(event.at, &said));
+        }
+        lines.extend(logs.into_iter().map(|line| self.output(line)));
+        lines
+    }
+
+    fn line(&self, at: Time, said: &Said) -> String {
+        let time = self.paint.dim(&format!("{:>9}", self.offset(at)));
+        let what = self.paint.tone(said.tone, &said.what);
+        let gap = if said.who.is_empty() { "" } else { " " };
+        format!("{time}  {}{gap}{what}", self.paint.strong(&said.who))
+    }
+
+    fn output(&self, line: &LogLine) -> String {
+        let time = self.paint.dim(&format!("{:>9}", self.offset(line.at)));
+        let who = self.family.label(&line.run, TokenId(line.token));
+        format!("{time}  {} {}", self.paint.dim(&format!("{who} |")), clean(&line.text)).trim_end().to_owned()
+    }
+
+    fn offset(&self, at: Time) -> String {
+        offset(at.since(self.epoch.unwrap_or(self.family.root().started_at)))
+    }
+
+    fn event(&self, run: &str, event: &Event) -> Option<Said> {
+        let kind = &event.kind;
+        self.of_task(run, kind, event.at)
+            .or_else(|| self.of_wait(run, event))
+            .or_else(|| self.of_group(run, kind))
+            .or_else(|| self.of_gate(run, kind))
+            .or_else(|| self.of_run(run, kind))
+    }
+
+    fn said(&self, run: &str, token: TokenId, tone: Tone, what: String) -> Option<Said> {
+        let visit = self.family.runs.get(run)?.visits.get(&token);
+        if visit.is_some_and(|visit| is_gather(&visit.node)) && tone != Tone::Bad {
+            return None;
+        }
+        Some(Said { who: self.family.label(run, token), tone, what })
+    }
+
+    fn of_task(&self, run: &str, kind: &EventKind, at: Time) -> Option<Said> {
+        match kind {
+            EventKind::TaskDispatched { token, attempt: 1, .. } => {
+                self.said(run, *token, Tone::Plain, "started".to_owned())
+            }
+            EventKind::TaskDispatched { token, attempt, .. } => {
+                self.said(run, *token, Tone::Plain, format!("started attempt {attempt}"))
+            }
+            EventKind::TaskRetrying { token, failure, wake_at, .. } => {
+                let wait = wake_at.since(at);
+                let when = if wait == 0 { "at once".to_owned() } else { format!("in {}", duration(wait)) };
+                let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
+                self.said(run, *token, Tone::Attention, format!("retrying {when}: {reason}"))
+            }
+            EventKind::TaskCompleted { token, report, .. } => {
+                let visit = self.family.runs.get(run)?.visits.get(token);
+                let took = visit.map_or(0, |visit| visit.elapsed_ms(at));
+                let mut what = format!("completed in {}", duration(took));
+                if let Some(micros) = report.as_ref().map(|r| r.spend.usd_micros).filter(|micros| *micros > 0)
+                {
+                    what.push_str(&format!(" · {}", dollars(micros)));
+                }
+                self.said(run, *token, Tone::Good, what)
+            }
+            EventKind::TaskFailed { token, failure, handled, .. } => {
+                let goes_on = if *handled { " (a failure transition goes on from here)" } else { "" };
+                let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
+                self.said(run, *token, Tone::Bad, format!("failed: {reason}{goes_on}"))
+            }
+            EventKind::TokenSkipped { token, failure, .. } => {
+                let reason =
+                    failure.as_ref().map(|f| format!(": {}", brief(&f.to_string(), MESSAGE_CHARS_MAX)));
+                self.said(run, *token, Tone::Dim, format!("skipped{}", reason.unwrap_or_default()))
+            }
+            EventKind::TokenCancelled { token, reason, .. } => {
+                // What had not begun ends without a word.
+                let visit = self.family.runs.get(run)?.visits.get(token)?;
+                visit.started_at?;
+                self.said(run, *token, Tone::Dim, format!("cancelled: {}", cancel_reason(*reason)))
+            }
+            EventKind::TokenTimedOut { token, timeout_type, timeout_duration_ms, policy_applied, .. } => {
+                let whose = timeout_of(*timeout_type);
+                let after = duration(*timeout_duration_ms);
+                let what = format!("{whose} timed out after {after}: {}", policy(*policy_applied));
+                let who = token.map_or(String::new(), |token| self.family.label(run, token));
+                Some(Said { who, tone: Tone::Bad, what })
+            }
+            _ => None,
+        }
+    }
+
+    fn of_wait(&self, run: &str, event: &Event) -> Option<Said> {
+        match &event.kind {
+            EventKind::SleepStarted { token, until } => {
+                let what = format!("sleeps for {}", duration(until.since(event.at)));
+                self.said(run, *token, Tone::Plain, what)
+            }
+            EventKind::EventAwaited { token, event, key, .. } => {
+                let key = if key.is_null() { String::new() } else { format!(" with key {key}") };
+                self.said(run, *token, Tone::Attention, format!("waits for event {event}{key}"))
+            }
+            EventKind::EventReceived { event, payload, token, .. } => {
+                let what = format!("event {event} came: {}", brief_value(payload, 80));
+                match token {
+                    Some(token) => self.said(run, *token, Tone::Plain, what),
+                    None => {
+                        Some(Said { who: String::new(), tone: Tone::Plain, what: format!("{what} (kept)") })
+                    }
+                }
+            }
+            EventKind::ChildStarted { token, child, workflow, .. } => {
+                let what = format!("started child run {} of {workflow}", short_id(child));
+                self.said(run, *token, Tone::Plain, what)
+            }
+            EventKind::ChildCompleted { token, outcome, spend, .. } => {
+                let tone = if &**outcome == "completed" { Tone::Good } else { Tone::Bad };
+                let cost = if spend.usd_micros > 0 {
+                    format!(" · {}", dollars(spend.usd_micros))
+                } else {
+                    String::new()
+                };
+                self.said(run, *token, tone, format!("child run {outcome}{cost}"))
+            }
+            _ => None,
+        }
+    }
+
+    fn of_group(&self, run: &str, kind: &EventKind) -> Option<Said> {
+        match kind {
+            EventKind::FanOut { token, total, items, joins_at, .. } => {
+                let what = count((*total).into(), if items.is_null() { "branch" } else { "item" });
+                let joins = joins_at.as_deref().filter(|node| !is_gather(node));
+                let joins = joins.map_or(String::new(), |node| format!(", joined at {}", node_name(node)));
+                self.said(run, *token, Tone::Plain, format!("fans out: {what}{joins}"))
+            }
+            EventKind::FanIn { group, node, arrived, total, .. } => {
+                let group = self.family.runs.get(run)?.groups.get(group);
+                let who = match group.filter(|_| is_gather(node)) {
+                    Some(group) => self.family.label(run, group.origin),
+                    None => self.family.node_label(run, node),
+                };
+                let what = format!("fan-in: {arrived} of {total} arrived");
+                Some(Said { who, tone: Tone::Plain, what })
+            }
+            EventKind::FanInFailed { group, failure, .. } => {
+                let origin = self.family.runs.get(run)?.groups.get(group)?.origin;
+                let what = format!("fan-in failed: {}", brief(&failure.to_string(), MESSAGE_CHARS_MAX));
+                self.said(run, origin, Tone::Bad, what)
+            }
+            _ => None,
+        }
+    }
+
+    fn of_gate(&self, run: &str, kind: &EventKind) -> Option<Said> {
+        let at_gate = |gate: &wonder_core::event::GateId, tone: Tone, what: String| {
+            Some(Said { who: self.family.prefix(run), tone, what: format!("gate {run}:{gate} {what}") })
+        };
+        match kind {
+            EventKind::GateOpened { gate, token, record, .. } => {
+                let who = match token {
+                    Some(token) => self.family.label(run, *token),
+                    None => self.family.prefix(run),
+                };
+                Some(Said { who, tone: Tone::Attention, what: gate_opened(run, gate.0, record) })
+            }
+            EventKind::GateAnswered { gate, by, answer, closes } => {
+                let more = if *closes { "" } else { " (more answers are wanted)" };
+                let what = format!("answered by {by}: {}{more}", brief_value(answer, 80));
+                at_gate(gate, Tone::Plain, what)
+            }
+            EventKind::GateClosed { gate, by } => at_gate(gate, Tone::Dim, format!("closed by {by}")),
+            EventKind::GateReminded { gate } => at_gate(gate, Tone::Attention, "still waits".to_owned()),
+            EventKind::GateReassigned { gate, assignees } => {
+                at_gate(gate, Tone::Attention, format!("now asks {}", assignees.join(", ")))
+            }
+            _ => None,
+        }
+    }
+
+    fn of_run(&self, run: &str, kind: &EventKind) -> Option<Said> {
+        let child = run != self.family.root;
+        let told = |tone: Tone, what: String| Some(Said { who: self.family.prefix(run), tone, what });
+        match kind {
+            // A child's start and end are told by its parent.
+            EventKind::RunStarted { .. }
+            | EventKind::RunCompleted { .. }
+            | EventKind::RunCancelled { .. }
+                if child =>
+            {
+                None
+            }
+            EventKind::RunQueued { workflow, .. } => {
+                told(Tone::Plain, format!("run {run} of {workflow} queued"))
+            }
+            EventKind::RunStarted { workflow, .. } => {
+                told(Tone::Plain, format!("run {run} of {workflow} started"))
+            }
+            EventKind::RunMutated { reason, .. } => told(Tone::Attention, format!("run changed: {reason}")),
+            EventKind::TimeoutWarning { of, elapsed_ms, timeout_ms } => {
+                let (spent, whole) = (duration(*elapsed_ms), duration(*timeout_ms));
+                told(Tone::Attention, format!("{spent} of {whole} of {} are over", clock(*of)))
+            }
+            EventKind::BudgetWarning { spent, .. } => {
+                told(Tone::Attention, format!("budget: {} spent so far", dollars(spent.usd_micros)))
+            }
+            EventKind::BudgetExceeded { message, .. } => {
+                told(Tone::Bad, format!("budget exceeded: {message}"))
+            }
+            EventKind::BudgetRaised { usd_micros, .. } => {
+                told(Tone::Plain, format!("budget raised by {}", dollars(*usd_micros)))
+            }
+            EventKind::WorkflowExtended { by_ms } => {
+                told(Tone::Plain, format!("time extended by {}", duration(*by_ms)))
+            }
+            EventKind::RunPaused { reason, by } => told(Tone::Attention, paused(*reason, by)),
+            EventKind::RunResumed { by, .. } => told(Tone::Plain, format!("run resumed by {by}")),
+            EventKind::RunRetried { by } => told(Tone::Plain, format!("run retried by {by}")),
+            EventKind::RunCancelling { reason, .. } => {
+                told(Tone::Attention, format!("run cancelling: {reason}"))
+            }
+            EventKind::RunCompleted { .. } => told(Tone::Good, "run completed".to_owned()),
+            EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => {
+                let ends = if matches!(kind, EventKind::RunFailed { .. }) { "failed" } else { "timed out" };
+                let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
+                told(Tone::Bad, format!("run {ends}: {reason}"))
+            }
+            EventKind::RunCancelled { reason } => told(Tone::Dim, format!("run cancelled: {reason}")),
+            EventKind::RunForked { from, .. } => told(Tone::Plain, format!("run {run} forked from {from}")),
+            _ => None,
+        }
+    }
+}
+
+/// The token whose attempt is over with this.
+fn ended_attempt(kind: &EventKind) -> Option<TokenId> {
+    match kind {
+        EventKind::TaskRetrying { token, .. }
+        | EventKind::TaskCompleted { token, .. }
+        | EventKind::TaskFailed { token, .. }
+        | EventKind::TokenSkipped { token, .. }
+        | EventKind::TokenCancelled { token, .. } => Some(*token),
+        _ => None,
+    }
+}
+
+/// A dag's node with `foreach` that has fanned out is not done: it completes with its items.
+fn is_spread(event: &Event, next: Option<&(String, Event)>) -> bool {
+    let EventKind::TaskCompleted { token, .. } = &event.kind else { return false };
+    match next.map(|(_, next)| &next.kind) {
+        Some(EventKind::FanOut { token: origin, joins_at: Some(joins_at), .. }) => {
+            origin == token && is_gather(joins_at)
+        }
+        _ => false,
+    }
+}
+
+fn gate_opened(run: &str, gate: u64, record: &GateRecord) -> String {
+    let asked = match record.assignees.as_slice() {
+        [] => String::new(),
+        people => format!(", for {}", people.join(", ")),
+    };
+    format!("gate {run}:{gate} opened: {}{asked}", record.title)
+}
+
+fn paused(reason: PauseReason, by: &str) -> String {
+    match reason {
+        PauseReason::Operator => format!("run paused by {by}"),
+        PauseReason::Timeout(gate) => format!("run paused: its time is over, gate {gate} asks"),
+        PauseReason::Budget(gate) => format!("run paused: its budget is spent, gate {gate} asks"),
+        PauseReason::Response(gate) => format!("run paused by a rule: gate {gate} asks"),
+    }
+}
+
+fn clock(of: Clocked) -> String {
+    match of {
+        Clocked::Workflow => "the workflow's time".to_owned(),
+        Clocked::FanIn(_) => "a fan-in's time".to_owned(),
+        Clocked::Gate(gate) => format!("the time of gate {gate}"),
+    }
+}
+
+fn timeout_of(what: TimeoutType) -> &'static str {
+    match what {
+        TimeoutType::Workflow => "the workflow",
+        TimeoutType::Task => "task",
+        TimeoutType::Execution => "action",
+        TimeoutType::Synchronization => "fan-in",
+    }
+}
+
+fn policy(policy: TimeoutPolicy) -> &'static str {
+    match policy {
+        TimeoutPolicy::HumanGate => "a gate asks",
+        TimeoutPolicy::CancelAll => "everything is cancelled",
+        TimeoutPolicy::Fail => "it fails",
+        TimeoutPolicy::Retry => "it is tried again",
+        TimeoutPolicy::ProceedWithAvailable => "it goes on with what has arrived",
+        TimeoutPolicy::Default => "the default is taken",
+        TimeoutPolicy::Escalate => "others are asked",
+    }
+}
+
+fn cancel_reason(reason: CancelReason) -> &'static str {
+    match reason {
+        CancelReason::EarlyComplete => "its fan-in fired without it",
+        CancelReason::BranchFailed => "a branch failed",
+        CancelReason::Straggler => "it came too late",
+        CancelReason::RunCancelled => "the run was cancelled",
+    }
+}

@@ -1,0 +1,165 @@
+//! How a run stands, for the end of `run` and its kin: one line, what it waits for, what went wrong; and the
+//! same as one JSON object for programs.
+
+use serde::Serialize;
+use wonder_core::Value;
+use wonder_core::error::Failure;
+use wonder_engine::{GateView, RunView, Status, WaitView};
+
+use super::paint::{Paint, run_mark, run_tone, spoken};
+use super::words::{brief, clean, count, dollars, dollars_as_number, duration, shell_word};
+use crate::form;
+
+/// Further lines of a failure's message; `show -o json` has all of it.
+const MESSAGE_LINES_MAX: usize = 20;
+/// Lines of a failed command's output, of each stream; `logs` has all of it.
+const OUTPUT_LINES_MAX: usize = 5;
+
+/// `{run, workflow, version, status, output, error, waiting, cost_usd, tokens, duration_ms}`, in this order.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome<'v> {
+    run: &'v str,
+    workflow: &'v str,
+    version: u32,
+    status: Status,
+    output: Option<&'v Value>,
+    error: Option<&'v Failure>,
+    waiting: &'v [WaitView],
+    cost_usd: f64,
+    tokens: u64,
+    duration_ms: u64,
+}
+
+impl<'v> Outcome<'v> {
+    pub(crate) fn of(view: &'v RunView) -> Outcome<'v> {
+        Outcome {
+            run: &view.row.run,
+            workflow: &view.row.workflow,
+            version: view.row.version,
+            status: view.row.status,
+            output: view.output.as_ref(),
+            error: view.error.as_ref(),
+            waiting: &view.waiting,
+            cost_usd: dollars_as_number(view.row.usd_micros),
+            tokens: view.row.tokens,
+            duration_ms: view.duration_ms,
+        }
+    }
+}
+
+/// `✓ completed in 1.2s · 14 nodes · 2 retries · $0.0042 · run 01…`
+pub(crate) fn summary(view: &RunView, paint: Paint) -> String {
+    let status = view.row.status;
+    let mut parts = vec![match status.is_end() {
+        true => format!("{} in {}", spoken(status), duration(view.duration_ms)),
+        false => format!("{} after {}", spoken(status), duration(view.duration_ms)),
+    }];
+    parts.extend(numbers(view));
+    parts.push(format!("run {}", view.row.run));
+    let mark = paint.tone(run_tone(status), run_mark(status));
+    format!("{mark} {}", parts.join(" · "))
+}
+
+/// What a run came to, without what is nothing.
+pub(crate) fn numbers(view: &RunView) -> Vec<String> {
+    let metrics = &view.metrics;
+    let mut parts = vec![count(metrics.nodes_completed, "node")];
+    let some = |number: u64, text: String| (number > 0).then_some(text);
+    parts.extend(some(metrics.nodes_failed, format!("{} failed", metrics.nodes_failed)));
+    parts.extend(some(metrics.nodes_skipped, format!("{} skipped", metrics.nodes_skipped)));
+    parts.extend(some(metrics.retries, count(metrics.retries, "retry")));
+    parts.extend(some(metrics.mutations_applied.into(), count(metrics.mutations_applied.into(), "mutation")));
+    parts.extend(some(view.row.usd_micros, dollars(view.row.usd_micros)));
+    parts.extend(some(view.row.tokens, count(view.row.tokens, "model token")));
+    parts
+}
+
+/// What went wrong.
+pub(crate) fn failure(view: &RunView) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(failure) = &view.error {
+        let place = match (&failure.node, failure.attempt) {
+            (Some(node), Some(attempt)) if attempt > 1 => format!(" at {node}, attempt {attempt}"),
+            (Some(node), _) => format!(" at {node}"),
+            (None, _) => String::new(),
+        };
+        let mut message = failure.message.lines();
+        lines.push(format!("  {}{place}: {}", failure.kind, clean(message.next().unwrap_or_default())));
+        lines.extend(message.take(MESSAGE_LINES_MAX).map(|line| format!("    {}", clean(line))));
+        lines.extend(details(&failure.details));
+    }
+    lines
+}
+
+/// What more is known of a failure: the last lines of a command's output, and the rest on one line.
+fn details(details: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = details.as_map().cloned().unwrap_or_default();
+    for stream in ["stdout", "stderr"] {
+        let Some(Value::String(text)) = rest.remove(stream) else { continue };
+        let said: Vec<&str> = text.lines().collect();
+        let last = &said[said.len().saturating_sub(OUTPUT_LINES_MAX)..];
+        lines.extend(last.iter().map(|line| format!("    {stream} | {}", clean(line))));
+    }
+    let rest = if details.as_map().is_some() { Value::from(rest) } else { details.clone() };
+    if !rest.is_null() && rest.as_map().is_none_or(|map| !map.is_empty()) {
+        lines.push(format!("  details: {}", brief(&rest.to_string(), 300)));
+    }
+    lines
+}
+
+/// What can be done about a run that did not complete.
+pub(crate) fn remedies(view: &RunView) -> Vec<String> {
+    let run = &view.row.run;
+    match view.row.status {
+        Status::Failed | Status::TimedOut => vec![
+            format!("  `wonder show {run}` tells how it went"),
+            format!("  `wonder retry {run}` tries again what failed"),
+        ],
+        Status::Cancelled => vec![format!("  `wonder retry {run}` goes on from where it was")],
+        Status::Quarantined => vec![format!("  `wonder events {run}` shows what is stored of it")],
+        _ => Vec::new(),
+    }
+}
+
+/// What a run waits for from outside, each with the line to type.
+pub(crate) fn waits(view: &RunView, gates: &[GateView], paint: Paint) -> Vec<String> {
+    view.waiting.iter().flat_map(|wait| waits_for(wait, gates, paint)).collect()
+}
+
+fn waits_for(wait: &WaitView, gates: &[GateView], paint: Paint) -> Vec<String> {
+    match wait {
+        WaitView::Gate { gate, node, title, .. } => {
+            let known = gates.iter().find(|known| known.id == *gate);
+            let node = node.as_ref().map_or(String::new(), |node| format!(" (at {node})"));
+            let mut lines = vec![format!("  {}{}", paint.strong(&clean(title)), paint.dim(&node))];
+            lines.push(format!("    {}", answer_line(gate, known)));
+            lines
+        }
+        WaitView::Event { run, node, event, key } => {
+            let key = if key.is_null() { String::new() } else { format!(" --key {}", key_word(key)) };
+            vec![
+                format!("  event {}{}", paint.strong(event), paint.dim(&format!(" (at {node})"))),
+                format!("    wonder signal {run} {}{key} '{{}}'", shell_word(event)),
+            ]
+        }
+        WaitView::Resume { run } => {
+            vec!["  paused by an operator".to_owned(), format!("    wonder resume {run}")]
+        }
+    }
+}
+
+fn key_word(key: &Value) -> String {
+    match key {
+        Value::String(text) if Value::from_json_str(text).is_err() => shell_word(text),
+        other => shell_word(&other.to_string()),
+    }
+}
+
+/// The line to type, with an answer that fits the form if one can be made up.
+pub(crate) fn answer_line(gate: &str, known: Option<&GateView>) -> String {
+    match known.map(|gate| form::example(&gate.form)) {
+        Some(Some(answer)) => format!("wonder answer {gate} {}", form::typed(&answer)),
+        Some(None) | None => format!("wonder answer {gate}"),
+    }
+}

@@ -1,0 +1,279 @@
+//! Screens over runs on virtual time: every one of them is a snapshot.
+
+use wonder_core::event::GateId;
+use wonder_core::{Input, Time, Value};
+use wonder_engine::{RunRow, RunView, Status};
+
+use super::events::{event_line, log_line};
+use super::frame::{Canvas, Output, frame};
+use super::list::{self, Page, RunJson};
+use super::paint::Paint;
+use super::plain::Narrator;
+use super::result::{Outcome, failure, remedies, summary, waits};
+use super::show::{self, ShowJson};
+use crate::stage::{ROOT, START, Stage};
+
+const PANEL: &str = r#"
+name: judge_panel
+nodes:
+  draft:
+    mock: {output: {text: "An answer to {{ input.question }}"}, delay: 800ms, usage: {cost_usd: 0.0012}}
+    output_mapping: {state.answer: result.text}
+    next: [{to: judge, spawn_count: 5}]
+  judge:
+    task: judge_answer
+    input_mapping: {seat: _branch.index}
+    next:
+      - to: decide
+        synchronization: {strategy: {m_of_n: 3}, timeout: 2m, merge: {target: state.votes}}
+  decide:
+    update_context: {set: {state.count: size(state.votes)}}
+    next: [{to: sign_off}]
+  sign_off:
+    human_gate:
+      title: Publish anyway?
+      body: "There are votes.\nThey differ."
+      form: {type: object, required: [ok], properties: {ok: {type: boolean}, comment: {type: string}}}
+    next: [{to: publish}]
+  publish: {mock: {output: {url: "https://example.com/1"}, delay: 150ms}}
+output_mapping: {answer: state.answer, votes: state.count}
+tasks:
+  judge_answer:
+    retry: {max_attempts: 3, backoff: none}
+    steps:
+      - ref: ask
+        mock:
+          outcomes:
+            - {error: {kind: rate_limited, message: "slow down"}, delay: 100ms}
+            - {output: {score: 7}, delay: 350ms, usage: {cost_usd: 0.0004, input_tokens: 120, output_tokens: 8}}
+        on_failure: retry
+"#;
+
+const EACH: &str = r#"
+name: review_files
+nodes:
+  files:
+    mock: {output: {names: [a.rs, b.rs, c.rs]}, delay: 20ms}
+    next: [{to: review, foreach: {items: result.names, as: file, max_parallel: 2}}]
+  review:
+    mock: {output: {ok: true}, delay: 2s}
+    next: [{to: report, synchronization: {on_branch_failure: continue, merge: {target: state.all}}}]
+  report: {mock: {error: {kind: shell_exit, message: "exit code 2\nmake: *** [all] Error 2"}, delay: 30ms}}
+"#;
+
+const MANY: &str = r#"
+name: sweep
+nodes:
+  start:
+    mock: {output: {}, delay: 5ms}
+    next: [{to: probe, spawn_count: 50}]
+  probe:
+    mock: {outcomes: [{output: {ok: true}, delay: 1s}]}
+    next: [{to: done, synchronization: {}}]
+  done: {mock: {output: {done: true}}}
+max_parallel: 12
+"#;
+
+const FAMILY: &str = r#"
+name: outer
+nodes:
+  prepare: {mock: {output: {n: 1}, delay: 10ms}, next: [{to: call}]}
+  call: {workflow_call: {workflow: inner}, next: [{to: finish}]}
+  finish: {mock: {output: {all: good}, delay: 10ms}}
+---
+name: inner
+nodes:
+  think: {mock: {output: {}, delay: 500ms, usage: {cost_usd: 0.02}}, next: [{to: nap}]}
+  nap: {sleep: {for: 3s}, next: [{to: ask}]}
+  ask: {human_gate: {title: "Is that right?", assignees: [ann, bob]}}
+"#;
+
+const BUDGET: &str = r#"
+name: spender
+budget: {usd: 0.01, on_exceeded: pause}
+nodes:
+  one: {mock: {output: {}, usage: {cost_usd: 0.02}}, next: [{to: two}]}
+  two: {mock: {output: {}}}
+"#;
+
+const DAG: &str = r#"
+name: build
+nodes:
+  fetch: {mock: {output: {parts: [x, y]}, delay: 100ms}}
+  compile: {needs: [fetch], foreach: {items: needs.fetch.parts, as: part}, mock: {output: {ok: true}, delay: 200ms}}
+  lint: {needs: [fetch], when: "false", mock: {output: {}}}
+  pack: {needs: [compile, lint], mock: {output: {size: 3}, delay: 50ms}}
+"#;
+
+fn panel() -> Stage {
+    Stage::open(PANEL, r#"{"question":"why?"}"#)
+}
+
+fn page(stage: &Stage, width: usize) -> Page {
+    Page { now: stage.now, width: Some(width), paint: Paint::NONE }
+}
+
+fn plain(stage: &Stage) -> String {
+    Narrator::new(ROOT, None, Paint::NONE).tell(&stage.updates()).join("\n")
+}
+
+fn live(stage: &Stage, width: usize, height: usize) -> String {
+    let mut output = Output::default();
+    stage.updates().logs.iter().for_each(|line| output.push(line));
+    let canvas = Canvas { width, height, now: stage.now, turn: Some(0), paint: Paint::NONE };
+    let lines = frame(&stage.family(), &output, canvas);
+    assert!(lines.len() < height, "a frame leaves room for the cursor");
+    assert!(lines.iter().all(|line| console::measure_text_width(line) <= width), "{lines:#?}");
+    lines.join("\n")
+}
+
+fn shown(stage: &Stage, width: usize) -> String {
+    show::page(&stage.view(), &stage.family(), &stage.gates(), page(stage, width))
+}
+
+fn end(stage: &Stage) -> String {
+    let view = stage.view();
+    let mut lines = vec![summary(&view, Paint::NONE)];
+    lines.extend(failure(&view));
+    lines.extend(remedies(&view));
+    lines.extend(waits(&view, &stage.gates(), Paint::NONE));
+    lines.join("\n")
+}
+
+fn answered(stage: Stage) -> Stage {
+    let answer = Value::from_json_str(r#"{"ok":true}"#).unwrap();
+    stage.say(Input::GateAnswered { gate: GateId(1), answer, by: "ann".into() })
+}
+
+#[test]
+fn plain_lines_tell_what_a_person_cares_about() {
+    let done =
+        answered(panel().play(1_000).print("judge", "thinking\u{1b}[31m hard").play(60_000)).play(61_000);
+    insta::assert_snapshot!("plain_panel", plain(&done));
+    insta::assert_snapshot!("plain_each", plain(&Stage::open(EACH, "{}").play(60_000)));
+    insta::assert_snapshot!("plain_family", plain(&Stage::open(FAMILY, "{}").play(5_000)));
+    insta::assert_snapshot!("plain_budget", plain(&Stage::open(BUDGET, "{}").play(5_000)));
+    insta::assert_snapshot!("plain_dag", plain(&Stage::open(DAG, "{}").play(5_000)));
+    let cancelled = Stage::open(EACH, "{}")
+        .play(500)
+        .say(Input::Cancel { reason: "wrong files".to_owned(), grace_ms: None });
+    insta::assert_snapshot!("plain_cancelled", plain(&cancelled.play(600)));
+}
+
+#[test]
+fn what_happened_before_is_learnt_and_not_told() {
+    let waits = panel().play(60_000);
+    let since = waits.now;
+    let done = answered(waits).play(61_000);
+    let told = Narrator::new(ROOT, Some(since), Paint::NONE).tell(&done.updates()).join("\n");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_live_frame_shows_what_goes_on() {
+    let judging = panel().play(850).print("judge", "reading the draft").print("judge", "scoring");
+    insta::assert_snapshot!("live_80", live(&judging, 79, 24));
+    insta::assert_snapshot!("live_120", live(&judging, 119, 40));
+    insta::assert_snapshot!("live_waits", live(&panel().play(60_000), 79, 24));
+    insta::assert_snapshot!("live_each", live(&Stage::open(EACH, "{}").play(2_500), 79, 24));
+    insta::assert_snapshot!("live_family", live(&Stage::open(FAMILY, "{}").play(1_500), 79, 24));
+    insta::assert_snapshot!("live_dag", live(&Stage::open(DAG, "{}").play(250), 79, 24));
+}
+
+#[test]
+fn a_frame_fits_a_small_screen() {
+    insta::assert_snapshot!("small_panel", live(&panel().play(850), 60, 8));
+    insta::assert_snapshot!("small_many", live(&Stage::open(MANY, "{}").play(2_500), 60, 10));
+    for height in 4..12 {
+        for width in [20, 40, 200] {
+            live(&panel().play(850).print("judge", "a"), width, height);
+            live(&Stage::open(FAMILY, "{}").play(1_500), width, height);
+        }
+    }
+}
+
+#[test]
+fn a_page_shows_one_run() {
+    let done = answered(panel().play(60_000)).play(61_000);
+    insta::assert_snapshot!("show_80", shown(&done, 80));
+    insta::assert_snapshot!("show_120", shown(&done, 120));
+    insta::assert_snapshot!("show_waits", shown(&panel().play(60_000), 100));
+    insta::assert_snapshot!("show_failed", shown(&Stage::open(EACH, "{}").play(60_000), 100));
+    insta::assert_snapshot!("show_many", shown(&Stage::open(MANY, "{}").play(2_500), 100));
+    insta::assert_snapshot!("show_family", shown(&Stage::open(FAMILY, "{}").play(9_000), 100));
+    insta::assert_snapshot!("show_dag", shown(&Stage::open(DAG, "{}").play(5_000), 100));
+    insta::assert_snapshot!("show_budget", shown(&Stage::open(BUDGET, "{}").play(5_000), 100));
+}
+
+#[test]
+fn the_end_says_what_to_type() {
+    insta::assert_snapshot!("end_completed", end(&answered(panel().play(60_000)).play(61_000)));
+    insta::assert_snapshot!("end_waits", end(&panel().play(60_000)));
+    insta::assert_snapshot!("end_failed", end(&Stage::open(EACH, "{}").play(60_000)));
+    insta::assert_snapshot!("end_budget", end(&Stage::open(BUDGET, "{}").play(5_000)));
+    let paused = Stage::open(EACH, "{}").play(500).say(Input::Pause { by: "ann".into() }).play(9_000);
+    insta::assert_snapshot!("end_paused", end(&paused));
+}
+
+#[test]
+fn programs_get_the_same_as_people() {
+    let done = answered(panel().play(60_000)).play(61_000);
+    insta::assert_snapshot!("outcome_json", json(&Outcome::of(&done.view())));
+    insta::assert_snapshot!("outcome_waits_json", json(&Outcome::of(&panel().play(60_000).view())));
+    let failed = Stage::open(EACH, "{}").play(60_000);
+    insta::assert_snapshot!("outcome_failed_json", json(&Outcome::of(&failed.view())));
+    let (view, family, gates) = (failed.view(), failed.family(), failed.gates());
+    insta::assert_snapshot!("show_json", json(&ShowJson::of(&view, &family, &gates)));
+    insta::assert_snapshot!("list_json", json(&vec![RunJson::of(&failed.row())]));
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+#[test]
+fn lists_fit_the_screen() {
+    let (panel, each) = (panel().play(60_000), Stage::open(EACH, "{}").play(60_000));
+    let other = |row: RunRow, id: &str| RunRow { run: id.to_owned(), root: id.to_owned(), ..row };
+    let interrupted = RunRow {
+        status: Status::Running,
+        ended_at: None,
+        driven: false,
+        ..other(each.row(), "01KDTXS6001JD7Q2M4K1ZVWXYZ")
+    };
+    let rows = [panel.row(), other(each.row(), "01KDTXS6001JD7Q2M4K1ZFGHIJ"), interrupted];
+    let later = Time(START.0 + 7_300_000);
+    let page = |width: Option<usize>| Page { now: later, width, paint: Paint::NONE };
+    insta::assert_snapshot!("list_80", list::runs(&rows, &panel.gates(), page(Some(80))));
+    insta::assert_snapshot!("list_120", list::runs(&rows, &panel.gates(), page(Some(120))));
+    insta::assert_snapshot!("list_piped", list::runs(&rows, &panel.gates(), page(None)));
+    let gates = [panel.gates(), Stage::open(FAMILY, "{}").play(9_000).gates()].concat();
+    insta::assert_snapshot!("gates_80", list::gates(&gates, page(Some(80))));
+    insta::assert_snapshot!("gates_120", list::gates(&gates, page(Some(120))));
+}
+
+#[test]
+fn events_have_a_line_each() {
+    let stage = Stage::open(EACH, "{}").play(60_000);
+    let family = stage.family();
+    let updates = stage.updates();
+    let lines = updates.events.iter().map(|(run, event)| event_line(&family, run, event, Paint::NONE));
+    insta::assert_snapshot!("events", lines.collect::<Vec<_>>().join("\n"));
+    let said = Stage::open(EACH, "{}").play(500).print("review", "compiling").print("review", "");
+    let (family, updates) = (said.family(), said.updates());
+    let lines = updates.logs.iter().map(|line| log_line(&family, line, Paint::NONE));
+    insta::assert_snapshot!("logs", lines.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn why_names_what_is_waited_for() {
+    insta::assert_snapshot!("why", panel().play(850).why().join("\n"));
+}
+
+#[test]
+fn an_interrupted_run_says_how_to_go_on() {
+    let stage = Stage::open(EACH, "{}").play(500);
+    let mut view: RunView = stage.view();
+    view.row.driven = false;
+    insta::assert_snapshot!("show_interrupted", show::page(&view, &stage.family(), &[], page(&stage, 100)));
+}

@@ -1,0 +1,358 @@
+//! A run as rows of a tree: visits in the order they came, the branches of a fan-out below the visit that
+//! fanned out, a child run below the visit that called it.
+//!
+//! It says what is to be shown, not how: the live frame and `show` draw these rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wonder_core::event::{GroupId, TokenId};
+use wonder_core::{Time, TokenStatus, Value};
+use wonder_engine::timeline::{GroupView, Timeline, Visit};
+
+use super::family::{Family, is_gather, node_name, visit_label};
+use super::words::{brief_value, count, duration, short_id};
+
+/// More siblings of one node than this are one row.
+pub(crate) const SIBLINGS_MAX: usize = 20;
+/// Characters of an item that a row shows.
+const ITEM_CHARS_MAX: usize = 32;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub depth: usize,
+    pub mark: Mark,
+    pub label: String,
+    /// What the branch works on, if that is short.
+    pub item: String,
+    /// When its work began and ended; absent for what has not begun.
+    pub began: Option<Time>,
+    pub ended: Option<Time>,
+    pub usd_micros: u64,
+    pub note: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Mark {
+    Token(TokenStatus),
+    /// A group: how many of its branches are done, and how many of those failed.
+    Group {
+        done: u32,
+        failed: u32,
+        total: u32,
+        closed: bool,
+    },
+}
+
+impl Mark {
+    /// Nothing more will come of it, and nothing went wrong.
+    pub(crate) fn is_settled(self) -> bool {
+        match self {
+            Mark::Token(status) => matches!(
+                status,
+                TokenStatus::Completed
+                    | TokenStatus::WaitingForSiblings
+                    | TokenStatus::Skipped
+                    | TokenStatus::Cancelled
+            ),
+            Mark::Group { closed, .. } => closed,
+        }
+    }
+}
+
+impl Row {
+    pub(crate) fn elapsed_ms(&self, now: Time) -> Option<u64> {
+        self.began.map(|began| self.ended.unwrap_or(now).since(began))
+    }
+}
+
+/// The whole family, from its root.
+pub(crate) fn rows(family: &Family, now: Time) -> Vec<Row> {
+    let mut tree = Tree { family, now, rows: Vec::new() };
+    tree.run(&family.root, 0);
+    tree.rows
+}
+
+struct Tree<'f> {
+    family: &'f Family,
+    now: Time,
+    rows: Vec<Row>,
+}
+
+/// One run's visits, sorted into the lists they are shown in.
+struct Lists<'t> {
+    timeline: &'t Timeline,
+    top: Vec<&'t Visit>,
+    within: BTreeMap<GroupId, Vec<&'t Visit>>,
+    /// Groups by the token that fanned out.
+    groups: BTreeMap<TokenId, Vec<GroupId>>,
+    /// Branches in which something is still live, those around them included.
+    live: BTreeSet<(GroupId, u32)>,
+}
+
+impl<'t> Lists<'t> {
+    fn of(timeline: &'t Timeline) -> Lists<'t> {
+        let mut lists = Lists {
+            timeline,
+            top: Vec::new(),
+            within: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            live: BTreeSet::new(),
+        };
+        for visit in timeline.visits.values() {
+            if visit.ended_at.is_none() {
+                lists.mark_live(visit);
+            }
+            let hidden = is_gather(&visit.node) && Mark::Token(visit.status).is_settled();
+            match visit.branch {
+                _ if hidden => {}
+                None => lists.top.push(visit),
+                Some(at) => lists.within.entry(at.group).or_default().push(visit),
+            }
+        }
+        for visits in lists.within.values_mut() {
+            visits.sort_by_key(|visit| (visit.branch.map(|at| at.branch), visit.token));
+        }
+        for (id, group) in &timeline.groups {
+            lists.groups.entry(group.origin).or_default().push(*id);
+        }
+        lists
+    }
+
+    fn mark_live(&mut self, visit: &Visit) {
+        let mut next = visit.branch;
+        while let Some(at) = next {
+            if !self.live.insert((at.group, at.branch)) {
+                return;
+            }
+            let origin =
+                self.timeline.groups.get(&at.group).and_then(|group| self.timeline.visits.get(&group.origin));
+            next = origin.and_then(|origin| origin.branch);
+        }
+    }
+
+    /// A dag's node with `foreach` is the node that fans out and all that it fans out to: it is done when its
+    /// items are.
+    fn spread(&self, visit: &Visit) -> Option<(TokenStatus, Option<Time>)> {
+        let id = self.groups.get(&visit.token)?.first()?;
+        let group = &self.timeline.groups[id];
+        if !group.joins_at.as_deref().is_some_and(is_gather) {
+            return None;
+        }
+        let ends = self.within.get(id).into_iter().flatten().filter_map(|visit| visit.ended_at);
+        match group.closed {
+            true => Some((visit.status, ends.max().or(visit.ended_at))),
+            false => Some((TokenStatus::Dispatched, None)),
+        }
+    }
+
+    /// How far a group is. A branch is done when nothing in it is live.
+    fn progress(&self, id: GroupId, group: &GroupView) -> Mark {
+        let visits = self.within.get(&id).map_or(&[][..], Vec::as_slice);
+        let (mut done, mut failed) = (0, 0);
+        if group.closed && group.joins_at.is_some() {
+            done = group.arrived;
+        }
+        for branch in visits.chunk_by(|a, b| a.branch == b.branch) {
+            let Some(at) = branch[0].branch else { continue };
+            if group.closed || !self.live.contains(&(id, at.branch)) {
+                done += u32::from(!group.closed || group.joins_at.is_none());
+                let broke =
+                    |visit: &&Visit| matches!(visit.status, TokenStatus::Failed | TokenStatus::TimedOut);
+                failed += u32::from(branch.last().is_some_and(broke));
+            }
+        }
+        Mark::Group { done, failed, total: group.total, closed: group.closed }
+    }
+}
+
+impl Tree<'_> {
+    fn run(&mut self, run: &str, depth: usize) {
+        let Some(timeline) = self.family.runs.get(run) else { return };
+        let lists = Lists::of(timeline);
+        self.siblings(&lists, &lists.top, depth);
+        for (id, gate) in timeline.gates.iter().filter(|(_, gate)| gate.token.is_none()) {
+            self.rows.push(Row {
+                depth,
+                mark: Mark::Token(TokenStatus::WaitingForHuman),
+                label: "the run".to_owned(),
+                item: String::new(),
+                began: Some(gate.opened_at),
+                ended: None,
+                usd_micros: 0,
+                note: format!("gate {id}: {}", gate.title),
+            });
+        }
+    }
+
+    fn siblings(&mut self, lists: &Lists<'_>, visits: &[&Visit], depth: usize) {
+        let mut by_node: BTreeMap<&str, Vec<&Visit>> = BTreeMap::new();
+        for visit in visits {
+            by_node.entry(&visit.node).or_default().push(visit);
+        }
+        for visit in visits {
+            let alike = &by_node[&*visit.node];
+            if alike.len() <= SIBLINGS_MAX {
+                self.visit(lists, visit, depth);
+            } else if alike[0].token == visit.token {
+                self.many(alike, depth);
+                let broken =
+                    |visit: &&&Visit| matches!(visit.status, TokenStatus::Failed | TokenStatus::TimedOut);
+                alike.iter().filter(broken).take(SIBLINGS_MAX / 4).for_each(|visit| {
+                    self.visit(lists, visit, depth + 1);
+                });
+            }
+        }
+    }
+
+    fn visit(&mut self, lists: &Lists<'_>, visit: &Visit, depth: usize) {
+        let began = visit.started_at.filter(|_| visit.status != TokenStatus::Skipped);
+        let (status, ended) = lists.spread(visit).unwrap_or((visit.status, visit.ended_at));
+        self.rows.push(Row {
+            depth,
+            mark: Mark::Token(status),
+            label: visit_label(lists.timeline, visit),
+            item: item_of(lists.timeline, visit),
+            began,
+            ended,
+            usd_micros: visit.spend.usd_micros,
+            note: self.note(lists.timeline, visit),
+        });
+        for id in lists.groups.get(&visit.token).into_iter().flatten() {
+            self.group(lists, *id, depth + 1);
+        }
+        if let Some(child) = &visit.child {
+            self.run(child, depth + 1);
+        }
+    }
+
+    fn group(&mut self, lists: &Lists<'_>, id: GroupId, depth: usize) {
+        let group = &lists.timeline.groups[&id];
+        let mark = lists.progress(id, group);
+        let what = if group.items.is_null() { "branch" } else { "item" };
+        let joins = group.joins_at.as_deref().filter(|node| !is_gather(node));
+        let mut note = joins.map_or(String::new(), |node| format!("to {}", node_name(node)));
+        if let Mark::Group { failed: failed @ 1.., .. } = mark {
+            note = if note.is_empty() {
+                format!("{failed} failed")
+            } else {
+                format!("{note} · {failed} failed")
+            };
+        }
+        self.rows.push(Row {
+            depth,
+            mark,
+            label: count(group.total.into(), what),
+            item: String::new(),
+            began: None,
+            ended: None,
+            usd_micros: 0,
+            note,
+        });
+        if let Some(visits) = lists.within.get(&id) {
+            self.siblings(lists, visits, depth + 1);
+        }
+    }
+
+    /// Many visits of one node as one row, with what has become of them.
+    fn many(&mut self, visits: &[&Visit], depth: usize) {
+        let mut counts: BTreeMap<TokenStatus, u64> = BTreeMap::new();
+        for visit in visits {
+            // Having arrived at a fan-in is as good as done, to those who watch.
+            let status = match visit.status {
+                TokenStatus::WaitingForSiblings => TokenStatus::Completed,
+                status => status,
+            };
+            *counts.entry(status).or_default() += 1;
+        }
+        let worst = [TokenStatus::Failed, TokenStatus::Dispatched, TokenStatus::WaitingForHuman];
+        let shown = worst.into_iter().find(|status| counts.contains_key(status));
+        let status = shown.or_else(|| counts.keys().next().copied()).unwrap_or(TokenStatus::Pending);
+        let ended = visits.iter().all(|visit| visit.ended_at.is_some());
+        let mut ordered: Vec<(TokenStatus, u64)> = counts.into_iter().collect();
+        // What is done first, what has not begun last.
+        ordered
+            .sort_by_key(|(status, _)| (*status == TokenStatus::Pending, *status != TokenStatus::Completed));
+        let note: Vec<String> =
+            ordered.iter().map(|(status, number)| format!("{number} {}", spoken(*status))).collect();
+        self.rows.push(Row {
+            depth,
+            mark: Mark::Token(status),
+            label: format!("{} ×{}", node_name(&visits[0].node), visits.len()),
+            item: String::new(),
+            began: visits.iter().filter_map(|visit| visit.started_at).min(),
+            ended: visits.iter().filter_map(|visit| visit.ended_at).max().filter(|_| ended),
+            usd_micros: visits.iter().map(|visit| visit.spend.usd_micros).sum(),
+            note: note.join(", "),
+        });
+    }
+
+    fn note(&self, timeline: &Timeline, visit: &Visit) -> String {
+        let mut parts = Vec::new();
+        if visit.attempts > 1 {
+            parts.push(format!("attempt {}", visit.attempts));
+        }
+        if visit.tries > 0 {
+            parts.push(count(u64::from(visit.tries) + 1, "try"));
+        }
+        parts.extend(self.state_note(timeline, visit));
+        parts.join(" · ")
+    }
+
+    fn state_note(&self, timeline: &Timeline, visit: &Visit) -> Option<String> {
+        let left = || visit.wakes_at.map_or(0, |at| at.since(self.now));
+        let failure = || visit.failure.clone().unwrap_or_default();
+        match visit.status {
+            TokenStatus::Retrying => Some(format!("again in {}: {}", duration(left()), failure())),
+            TokenStatus::Sleeping => Some(format!("sleeps, {} left", duration(left()))),
+            TokenStatus::WaitingForEvent => Some("waits for an event".to_owned()),
+            TokenStatus::WaitingForHuman | TokenStatus::Escalated => {
+                let gate = visit.gate.and_then(|id| Some((id, timeline.gates.get(&id)?)));
+                gate.map(|(id, gate)| format!("gate {id}: {}", gate.title))
+            }
+            TokenStatus::WaitingForSubworkflow => {
+                visit.child.as_ref().map(|child| format!("child run {}", short_id(child)))
+            }
+            TokenStatus::Failed => Some(failure()),
+            TokenStatus::TimedOut => Some(visit.failure.clone().unwrap_or_else(|| "timed out".to_owned())),
+            TokenStatus::Skipped => Some(match &visit.failure {
+                Some(failure) => format!("skipped: {failure}"),
+                None => "skipped".to_owned(),
+            }),
+            TokenStatus::Cancelled => Some("cancelled".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// What the visit's branch works on, if it is a text or a number.
+fn item_of(timeline: &Timeline, visit: &Visit) -> String {
+    let Some(at) = visit.branch else { return String::new() };
+    let group = timeline.groups.get(&at.group);
+    let item = group.and_then(|group| group.items.as_list()?.get(at.branch as usize));
+    match item {
+        Some(item @ (Value::String(_) | Value::Int(_) | Value::Float(_))) => {
+            brief_value(item, ITEM_CHARS_MAX)
+        }
+        _ => String::new(),
+    }
+}
+
+/// A token's status in the words of a sentence.
+pub(crate) fn spoken(status: TokenStatus) -> &'static str {
+    match status {
+        TokenStatus::Pending => "pending",
+        TokenStatus::Dispatched => "running",
+        TokenStatus::Retrying => "retrying",
+        TokenStatus::Escalated => "in review",
+        TokenStatus::WaitingForSubworkflow => "in a child run",
+        TokenStatus::WaitingForHuman => "at a gate",
+        TokenStatus::WaitingForEvent => "waiting for an event",
+        TokenStatus::Sleeping => "sleeping",
+        TokenStatus::WaitingForSiblings => "arrived",
+        TokenStatus::Completed => "completed",
+        TokenStatus::Failed => "failed",
+        TokenStatus::TimedOut => "timed out",
+        TokenStatus::Skipped => "skipped",
+        TokenStatus::Cancelled => "cancelled",
+    }
+}

@@ -1,0 +1,165 @@
+//! Times, money and counts as people read them. No clock: the time is an argument.
+
+use wonder_core::{Time, Value};
+
+/// `812ms`, `1.2s`, `3m12s`, `2h05m`, `3d4h`: two units at most, none of them padded away.
+pub(crate) fn duration(ms: u64) -> String {
+    let (seconds, minutes, hours, days) = (ms / 1_000, ms / 60_000, ms / 3_600_000, ms / 86_400_000);
+    match ms {
+        0..1_000 => format!("{ms}ms"),
+        1_000..60_000 => format!("{}.{}s", seconds, ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{minutes}m{:02}s", seconds % 60),
+        3_600_000..86_400_000 => format!("{hours}h{:02}m", minutes % 60),
+        _ => format!("{days}d{}h", hours % 24),
+    }
+}
+
+/// `+1.204s`: the time since something, to the millisecond.
+pub(crate) fn offset(ms: u64) -> String {
+    format!("+{}.{:03}s", ms / 1_000, ms % 1_000)
+}
+
+/// `just now`, `12s ago`, `3m ago`, `2h ago`, `5d ago`.
+pub(crate) fn ago(at: Time, now: Time) -> String {
+    let seconds = now.since(at) / 1_000;
+    match seconds {
+        0..2 => "just now".to_owned(),
+        2..60 => format!("{seconds}s ago"),
+        60..3_600 => format!("{}m ago", seconds / 60),
+        3_600..86_400 => format!("{}h ago", seconds / 3_600),
+        _ => format!("{}d ago", seconds / 86_400),
+    }
+}
+
+/// `$0.0042`: four places, six where four would show nothing, two from ten dollars on.
+pub(crate) fn dollars(micros: u64) -> String {
+    let whole = micros / 1_000_000;
+    match micros {
+        0 => "$0".to_owned(),
+        1..50 => format!("$0.{micros:06}"),
+        50..10_000_000 => {
+            let rounded = (micros + 50) / 100;
+            format!("${}.{:04}", rounded / 10_000, rounded % 10_000)
+        }
+        _ => format!("${whole}.{:02}", micros % 1_000_000 / 10_000),
+    }
+}
+
+/// Dollars as a decimal number, for programs.
+pub(crate) fn dollars_as_number(micros: u64) -> f64 {
+    micros as f64 / 1_000_000.0
+}
+
+/// `1 node`, `14 nodes`, `2 retries`.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    if number == 1 {
+        return format!("1 {what}");
+    }
+    match what.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o'])) {
+        Some(stem) => format!("{number} {stem}ies"),
+        None if what.ends_with("ch") => format!("{number} {what}es"),
+        None => format!("{number} {what}s"),
+    }
+}
+
+/// On one line and at most so many characters; what is cut is marked.
+pub(crate) fn brief(text: &str, chars_max: usize) -> String {
+    let flat = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    if flat.chars().count() <= chars_max {
+        return flat;
+    }
+    flat.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A value on one line: texts without quotes where nothing is lost by it.
+pub(crate) fn brief_value(value: &Value, chars_max: usize) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() => brief(text, chars_max),
+        other => brief(&other.to_string(), chars_max),
+    }
+}
+
+/// Without what could move a cursor or paint: escape sequences and control characters.
+pub(crate) fn clean(text: &str) -> String {
+    let plain = console::strip_ansi_codes(text);
+    plain.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The tail of an id that is enough to type: engines find runs by a unique end. A child keeps its path.
+pub(crate) fn short_id(id: &str) -> &str {
+    const TAIL: usize = 8;
+    let root = id.find(['.', ':']).unwrap_or(id.len());
+    match id.get(root.saturating_sub(TAIL)..) {
+        Some(tail) => tail,
+        None => id,
+    }
+}
+
+/// One word as a shell takes it.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_show_two_units_at_most() {
+        let cases = [
+            (0, "0ms"),
+            (812, "812ms"),
+            (1_290, "1.2s"),
+            (59_999, "59.9s"),
+            (192_000, "3m12s"),
+            (7_500_000, "2h05m"),
+            (273_600_000, "3d4h"),
+        ];
+        for (ms, text) in cases {
+            assert_eq!(duration(ms), text);
+        }
+        assert_eq!(offset(1_204), "+1.204s");
+    }
+
+    #[test]
+    fn money_never_shows_nothing_for_something() {
+        let cases = [
+            (0, "$0"),
+            (7, "$0.000007"),
+            (4_200, "$0.0042"),
+            (999_950, "$1.0000"),
+            (1_234_567, "$1.2346"),
+            (12_345_678, "$12.34"),
+        ];
+        for (micros, text) in cases {
+            assert_eq!(dollars(micros), text);
+        }
+    }
+
+    #[test]
+    fn words_are_counted_as_people_do() {
+        assert_eq!(count(1, "retry"), "1 retry");
+        assert_eq!(count(2, "retry"), "2 retries");
+        assert_eq!(count(0, "node"), "0 nodes");
+        assert_eq!(count(3, "branch"), "3 branches");
+    }
+
+    #[test]
+    fn texts_from_outside_cannot_paint() {
+        assert_eq!(brief("a\u{1b}[31mred\u{1b}[0m\nb\u{7}c", 40), "ared b c");
+        assert_eq!(brief("abcdef", 4), "abc…");
+        assert_eq!(shell_word("ok=true"), "ok=true");
+        assert_eq!(shell_word(r#"{"who":"it's me"}"#), r#"'{"who":"it'\''s me"}'"#);
+    }
+
+    #[test]
+    fn a_short_id_is_the_end_of_the_long_one() {
+        assert_eq!(short_id("01JD0000000000000000000000"), "00000000");
+        assert_eq!(short_id("01JD00000000000000ABCDEFGH.3.1"), "ABCDEFGH.3.1");
+        assert_eq!(short_id("run"), "run");
+    }
+}
