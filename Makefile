@@ -1,17 +1,22 @@
-# `make test` guards main; `make demo` shows the point. Both work on a fresh machine with Rust alone.
+# `make test` guards main; `make demo` shows the point. Both work on a fresh machine with Rust.
 
-.PHONY: demo test check sim soak bench fmt
+.PHONY: demo test tools check sim soak bench fmt
 
-# The judge panel, on each of its paths, on virtual time: the workflow and what every token did.
+# A release: builds in parallel, a flaky one, a merge, a child run, a person who approves; then the timeline.
 demo:
-	cargo run --quiet -p wonder-sim -- scenario examples/judge_panel.scenario.yaml
+	cargo build --release -p wonder-cli
+	scripts/demo.sh target/release/wonder
 
 # Everything: format, lints, unit tests, doc tests, scenarios with crashes and replays, 2 000 random
-# workflows with the lifecycle report, screens of diagnostics, purity and tidiness.
-test:
+# workflows with the lifecycle report, screens, purity and tidiness; and the real binary, killed and starved.
+test: tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo test --workspace
+
+# What tests need beside Rust: bubblewrap, for the sandbox.
+tools:
+	command -v bwrap >/dev/null || { apt-get update -qq && apt-get install -y -qq bubblewrap; }
 
 # The fast part of `make test`, for while you work.
 check:
@@ -25,6 +30,7 @@ sim:
 # What takes too long for every change.
 soak:
 	cargo run --quiet --release -p wonder-sim -- --seeds 100000
+	WONDER_KILLS=500 cargo test -p wonder-e2e -- kill
 
 # Cost per node as graphs, fan-outs and states grow.
 bench:

@@ -343,3 +343,31 @@ pub(crate) fn somebody(by: Option<String>) -> String {
     let user = || std::env::var("USER").ok().filter(|name| !name.is_empty());
     by.or_else(user).unwrap_or_else(|| "somebody".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Wide enough for people, and the same on every machine.
+    const WIDTH: usize = 100;
+
+    #[test]
+    fn every_verb_has_help_with_examples() {
+        let mut wonder = Cli::command().term_width(WIDTH);
+        wonder.build();
+        let mut pages = format!("{}\n", wonder.render_help());
+        for verb in wonder.get_subcommands_mut().filter(|verb| !verb.is_hide_set()) {
+            let help = verb.render_help().to_string();
+            let name = verb.get_name().to_owned();
+            assert!(name == "help" || help.contains("Examples:"), "{name} has no examples");
+            pages.push_str(&format!("=== wonder {name}\n\n{help}\n"));
+        }
+        insta::assert_snapshot!(pages);
+    }
+
+    #[test]
+    fn what_can_be_typed_makes_sense() {
+        Cli::command().debug_assert();
+    }
+}

@@ -79,6 +79,13 @@ pub fn price_usd_micros(prices: &Prices, input: u64, cached: u64, output: u64) -
     u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
+/// Micro-dollars as people read them: all that counts, and at least cents.
+pub fn dollars(usd_micros: u64) -> String {
+    let text = format!("${}.{:06}", usd_micros / 1_000_000, usd_micros % 1_000_000);
+    let kept = text.trim_end_matches('0').len().max(text.len() - 4);
+    text[..kept].to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +96,12 @@ mod tests {
         assert_eq!(price_usd_micros(&prices, 1_000, 0, 100), 4_500);
         assert_eq!(price_usd_micros(&prices, 1_000, 1_000, 0), 300);
         assert_eq!(price_usd_micros(&Prices { input: 1, ..Prices::default() }, 1, 0, 0), 1);
+    }
+
+    #[test]
+    fn dollars_show_all_that_counts_and_at_least_cents() {
+        for (micros, text) in [(0, "$0.00"), (50_000, "$0.05"), (1_234_500, "$1.2345"), (1, "$0.000001")] {
+            assert_eq!(dollars(micros), text);
+        }
     }
 }

@@ -128,10 +128,10 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Jinja) -> Res
     let escape = state.lookup(ESCAPE);
     let escape = escape.as_ref().and_then(|escape| escape.downcast_object_ref::<Escape>());
     let written = match (escape, value.as_str()) {
+        // Nothing: the missing `else` of an inline `if`.
+        (_, None) if value.is_undefined() => Ok(()),
         (Some(escape), _) => out.write_str(&(escape.0)(&from_jinja(value))),
         (None, Some(text)) => out.write_str(text),
-        // Nothing: the missing `else` of an inline `if`.
-        (None, None) if value.is_undefined() => Ok(()),
         (None, None) => out.write_str(&from_jinja(value).to_string()),
     };
     written.map_err(|_| Error::from(ErrorKind::WriteFailure))
@@ -350,6 +350,8 @@ mod tests {
             Template::compile("echo {{ name }} {{ state.xs }} {{ name|safe }} {{ n + 1 }}").unwrap();
         let text = template.render_with(&scope(), Some(quote)).unwrap();
         assert_eq!(text, r#"echo 'Ada <b>' '[1,{"a":"é"}]' 'Ada <b>' '4'"#);
+        let absent = Template::compile("ls {{ '-l' if n > 9 }}").unwrap();
+        assert_eq!(absent.render_with(&scope(), Some(quote)).unwrap(), "ls ");
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl Host {
         let parts = self.0.clone();
         let read = move || {
             let Some(connection) = parts.connection()? else {
-                return Err(EngineError::new(ErrorCode::NotFound, "there is no run yet"));
+                return Err(store::no_run_yet());
             };
             let answer = query(&parts, &Reader::new(&connection, &parts.path));
             held(&parts.readers).push(connection);
@@ -231,7 +231,10 @@ impl Host {
 
     async fn follow(&self, mut follow: Follow) -> Reply<Response> {
         for (run, _) in follow.events_after.iter_mut().chain(&mut follow.logs_after) {
-            *run = self.resolve(std::mem::take(run)).await?;
+            // A whole id of a child is taken as it is: it may be about to start.
+            if !run.contains('.') {
+                *run = self.resolve(std::mem::take(run)).await?;
+            }
         }
         let names = follow.events_after.iter().chain(&follow.logs_after);
         let bell = self.0.shared.follow(names.map(|(run, _)| Name::from(run.as_str())));
@@ -240,7 +243,7 @@ impl Host {
             let asked = follow.clone();
             let updates = self.read(move |_, reader| updates(reader, &asked)).await?;
             let news = !updates.events.is_empty() || !updates.logs.is_empty();
-            let over = updates.runs.iter().all(|run| run.status.is_end());
+            let over = !updates.runs.is_empty() && updates.runs.iter().all(|run| run.status.is_end());
             if news || over || Instant::now() >= until {
                 return Ok(Response::Updates(updates));
             }
@@ -256,7 +259,8 @@ fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
     let mut updates = Updates::default();
     let limit = follow.limit.map_or(FOLLOW_STEPS, |limit| limit as usize);
     for (run, after) in &follow.events_after {
-        let stored = reader.find(run)?;
+        // A child that was refused at its start never was.
+        let Some(stored) = reader.run(run)? else { continue };
         let events = reader.events(stored.no, *after, limit)?;
         let seq = events.last().map_or(*after, |event| event.seq);
         updates.events.extend(events.into_iter().map(|event| (run.clone(), event)));

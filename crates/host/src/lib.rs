@@ -67,7 +67,7 @@ pub enum Purpose {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Leaving {
-    /// Tasks that are out finish and are recorded; what has not begun is left to the next owner.
+    /// At the next moment when no task is out. Until then everything goes on, for others too.
     Drain,
     /// Tasks that are out are stopped; the next owner runs them again with the same keys.
     Now,

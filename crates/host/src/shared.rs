@@ -58,6 +58,10 @@ impl Shared {
         held(&self.0.driven).insert(root.clone())
     }
 
+    pub(crate) fn leave_alone(&self, root: &str) {
+        held(&self.0.driven).remove(root);
+    }
+
     pub(crate) fn driven(&self) -> BTreeSet<Name> {
         held(&self.0.driven).clone()
     }

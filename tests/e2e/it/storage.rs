@@ -77,7 +77,8 @@ fn a_directory_that_cannot_be_written_is_said() {
     std::fs::copy(binary(), &copy).expect("a copy that anybody may run");
     let shown = Command::new("chmod").arg("-R").arg("a+rX").arg(place.dir.path()).status();
     assert!(shown.expect("chmod runs").success());
-    let command = format!("HOME=/nowhere WONDER_HOME={} {} run {file}", place.home().display(), copy.display());
+    let command =
+        format!("HOME=/nowhere WONDER_HOME={} {} run {file}", place.home().display(), copy.display());
     let ended = ended(as_nobody(&command).output().expect("it starts"));
     refused(&ended, &["home", "WONDER_HOME"]);
 }

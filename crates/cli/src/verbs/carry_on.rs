@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wonder_core::Time;
+use wonder_core::event::{Event, EventKind};
 use wonder_engine::{Drive, Engine, Follow, GateView, Reply, RunView, Status, Updates};
 use wonder_host::{Connection, Leaving, Purpose};
 
@@ -18,6 +19,8 @@ use crate::view::result::{Outcome, failure, remedies, summary, waits};
 
 /// How long one question for the end of a run is held.
 const WAIT_MS: u64 = 30_000;
+/// The same for a watcher, who wants to know soon if nobody carries the run on any more.
+const WATCH_MS: u64 = 2_000;
 /// After a question for news failed; whether the run goes on is asked elsewhere.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -65,8 +68,8 @@ async fn carry_on(
     since: Option<Time>,
 ) -> Result<Exit, Fault> {
     let mut interrupts = Interrupts::listen();
-    let ending = stay(session, connection.engine(), &run, (since, Role::Driver), &mut interrupts).await;
-    match ending {
+    let stay = Stay { session, engine: connection.engine(), run: &run, since, role: Role::Driver };
+    match stay.until_over(&mut interrupts).await {
         Ok(Ending::Over(view)) => {
             let told = tell(session, connection.engine(), &view).await;
             leave(session, connection, &mut interrupts).await;
@@ -83,12 +86,10 @@ async fn carry_on(
 /// The same for somebody who only looks: Ctrl-C changes nothing for the run.
 pub(crate) async fn watch(session: &Session, connection: Connection, run: String) -> Result<Exit, Fault> {
     let mut interrupts = Interrupts::listen();
-    let ending = stay(session, connection.engine(), &run, (None, Role::Watcher), &mut interrupts).await;
-    let exit = match ending {
-        Ok(Ending::Over(view)) => {
-            let told = tell(session, connection.engine(), &view).await;
-            told.map(|()| Exit::of_run(&view))
-        }
+    let engine = connection.engine();
+    let stay = Stay { session, engine, run: &run, since: None, role: Role::Watcher };
+    let exit = match stay.until_over(&mut interrupts).await {
+        Ok(Ending::Over(view)) => tell(session, engine, &view).await.map(|()| Exit::of_run(&view)),
         Ok(Ending::Interrupted) => Ok(Exit::Interrupted),
         Err(fault) => Err(fault),
     };
@@ -96,46 +97,55 @@ pub(crate) async fn watch(session: &Session, connection: Connection, run: String
     exit
 }
 
-async fn stay(
-    session: &Session,
-    engine: &dyn Engine,
-    run: &str,
-    (since, role): (Option<Time>, Role),
-    interrupts: &mut Interrupts,
-) -> Result<Ending, Fault> {
-    let mut display = Display::new(run, since, &session.screen);
-    let mut frames = interval(display.period());
-    frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut end = Box::pin(engine.wait(run.to_owned(), WAIT_MS));
-    let mut news = Box::pin(next_news(engine, display.question()));
-    let ending = loop {
-        tokio::select! {
-            biased;
-            () = interrupts.next() => break Ending::Interrupted,
-            view = &mut end => {
-                let view = view?;
-                if is_over(&view, role) {
-                    break Ending::Over(view);
+/// Somebody stays with a run.
+struct Stay<'s> {
+    session: &'s Session,
+    engine: &'s dyn Engine,
+    run: &'s str,
+    since: Option<Time>,
+    role: Role,
+}
+
+impl Stay<'_> {
+    async fn until_over(&self, interrupts: &mut Interrupts) -> Result<Ending, Fault> {
+        let (engine, screen) = (self.engine, &self.session.screen);
+        let mut display = Display::new(self.run, self.since, screen);
+        let mut frames = interval(display.period());
+        frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (first_ms, wait_ms) = match self.role {
+            Role::Driver => (WAIT_MS, WAIT_MS),
+            Role::Watcher => (0, WATCH_MS),
+        };
+        let mut end = Box::pin(engine.wait(self.run.to_owned(), first_ms));
+        let mut news = Box::pin(next_news(engine, display.question()));
+        let ending = loop {
+            tokio::select! {
+                biased;
+                () = interrupts.next() => break Ending::Interrupted,
+                view = &mut end => {
+                    let view = view?;
+                    if is_over(&view, self.role) {
+                        break Ending::Over(view);
+                    }
+                    end = Box::pin(engine.wait(self.run.to_owned(), wait_ms));
                 }
-                end = Box::pin(engine.wait(run.to_owned(), WAIT_MS));
-            }
-            updates = &mut news => {
-                if let Ok(updates) = updates {
-                    display.learn(&updates, &session.screen);
-                } else {
-                    sleep(AGAIN_AFTER).await;
+                updates = &mut news => {
+                    match updates {
+                        Ok(updates) => display.learn(&updates, screen),
+                        Err(_) => sleep(AGAIN_AFTER).await,
+                    }
+                    news = Box::pin(next_news(engine, display.question()));
                 }
-                news = Box::pin(next_news(engine, display.question()));
+                _ = frames.tick() => display.tick(),
             }
-            _ = frames.tick() => display.tick(),
+        };
+        drop(news);
+        if matches!(ending, Ending::Over(_)) {
+            catch_up(engine, &mut display, screen).await;
         }
-    };
-    drop(news);
-    if matches!(ending, Ending::Over(_)) {
-        catch_up(engine, &mut display, &session.screen).await;
+        display.finish();
+        Ok(ending)
     }
-    display.finish();
-    Ok(ending)
 }
 
 /// Nobody will carry on a run that nobody drives: a watcher would wait for ever.
@@ -143,17 +153,35 @@ fn is_over(view: &RunView, role: Role) -> bool {
     view.row.status.is_end() || view.quiet || (role == Role::Watcher && !view.row.driven)
 }
 
+/// What is new, and with a child that is new all that is known of it: what a child did is told before what
+/// its parent did next.
 async fn next_news(engine: &dyn Engine, question: Option<Follow>) -> Reply<Updates> {
-    match question {
-        Some(question) => engine.follow(question).await,
-        None => std::future::pending().await,
+    let Some(question) = question else { return std::future::pending().await };
+    let mut news = engine.follow(question.clone()).await?;
+    let mut children = started(&news);
+    while !children.is_empty() {
+        let events_after = children.into_iter().map(|child| (child, 0)).collect();
+        let more = Follow { events_after, logs_after: None, wait_ms: 0, ..question.clone() };
+        // A child that has not begun is not known yet; it is asked for again with the rest.
+        let Ok(more) = engine.follow(more).await else { break };
+        children = started(&more);
+        news.events.extend(more.events);
     }
+    Ok(news)
+}
+
+fn started(news: &Updates) -> Vec<String> {
+    let child = |(_, event): &(String, Event)| match &event.kind {
+        EventKind::ChildStarted { child, .. } => Some(child.to_string()),
+        _ => None,
+    };
+    news.events.iter().filter_map(child).collect()
 }
 
 /// What happened before the end and has not been shown yet.
 async fn catch_up(engine: &dyn Engine, display: &mut Display, screen: &Screen) {
     while let Some(question) = display.question() {
-        match engine.follow(Follow { wait_ms: 0, ..question }).await {
+        match next_news(engine, Some(Follow { wait_ms: 0, ..question })).await {
             Ok(updates) if !updates.events.is_empty() || !updates.logs.is_empty() => {
                 display.learn(&updates, screen);
             }

@@ -55,8 +55,13 @@ impl Family {
         format!("{}{}", self.prefix(run), node_name(node))
     }
 
+    /// What a child is called: the visit that called it; nothing for the root.
+    pub(crate) fn run_label(&self, run: &str) -> String {
+        self.callers.get(run).map_or(String::new(), |(parent, token)| self.label(parent, *token))
+    }
+
     /// `call/`, of a child's child `call/again/`; nothing for the root.
-    pub(crate) fn prefix(&self, run: &str) -> String {
+    fn prefix(&self, run: &str) -> String {
         match self.callers.get(run) {
             Some((parent, token)) => format!("{}/", self.label(parent, *token)),
             None => String::new(),

@@ -1,6 +1,7 @@
 //! One frame of the live screen: the tree of a run, as much of it as the screen holds, and the last lines
 //! of what its running tasks say. A frame is lines; drawing them is somebody else's business.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
 
 use wonder_core::event::TokenId;
@@ -112,15 +113,15 @@ enum Shown<'r> {
     More(usize),
 }
 
-/// As many rows as there is room for. What is done goes first, the oldest of it before the rest, and what
-/// leads to something that is still going on last.
+/// As many rows as there is room for. What is done is left out first: the innermost before what it is part
+/// of, the oldest before the rest, and what leads to something that is still going on last.
 fn fitting(all: &[Row], room: usize) -> Vec<Shown<'_>> {
     if all.len() <= room {
         return all.iter().map(Shown::Row).collect();
     }
     let leads = leads_to_live(all);
     let mut settled: Vec<usize> = (0..all.len()).filter(|at| all[*at].mark.is_settled()).collect();
-    settled.sort_by_key(|at| (leads.contains(at), *at));
+    settled.sort_by_key(|at| (leads.contains(at), Reverse(all[*at].depth), *at));
     let surplus = all.len() + 1 - room;
     let hidden: BTreeSet<usize> = settled.into_iter().take(surplus).collect();
     let is_token = |at: &&usize| matches!(all[**at].mark, Mark::Token(_));

@@ -1,6 +1,8 @@
 //! What happened, one line each, for logs and for screens that cannot be redrawn. Says what a person cares
 //! about and leaves out the rest: `wonder events` has all of it.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use wonder_core::Time;
 use wonder_core::event::{CancelReason, Clocked, Event, EventKind, GateRecord, PauseReason, TimeoutType};
 use wonder_core::event::{TimeoutPolicy, TokenId};
@@ -40,18 +42,16 @@ impl Narrator {
     pub(crate) fn tell(&mut self, updates: &Updates) -> Vec<String> {
         updates.events.iter().for_each(|(run, event)| self.family.learn(run, event));
         let mut logs: Vec<&LogLine> = updates.logs.iter().filter(|line| line.at >= self.since).collect();
-        let mut events: Vec<(usize, &String, &Event)> =
-            updates.events.iter().enumerate().map(|(at, (run, event))| (at, run, event)).collect();
-        events.sort_by_key(|(_, _, event)| event.at);
+        let spreads: BTreeSet<(&str, u64)> = spreads(&updates.events);
         let mut lines = Vec::new();
-        for (at, run, event) in events {
-            if event.at < self.since || is_spread(event, updates.events.get(at + 1)) {
+        for (run, event) in in_order(&updates.events) {
+            if event.at < self.since || spreads.contains(&(run, event.seq)) {
                 continue;
             }
             let Some(said) = self.event(run, event) else { continue };
             let ends = ended_attempt(&event.kind);
             logs.retain(|line| {
-                let own = line.run == *run && ends == Some(TokenId(line.token));
+                let own = line.run == run && ends == Some(TokenId(line.token));
                 let earlier = line.at < event.at || (own && line.at == event.at);
                 if earlier {
                     lines.push(self.output(line));
@@ -213,13 +213,13 @@ impl Narrator {
 
     fn of_gate(&self, run: &str, kind: &EventKind) -> Option<Said> {
         let at_gate = |gate: &wonder_core::event::GateId, tone: Tone, what: String| {
-            Some(Said { who: self.family.prefix(run), tone, what: format!("gate {run}:{gate} {what}") })
+            Some(Said { who: self.family.run_label(run), tone, what: format!("gate {run}:{gate} {what}") })
         };
         match kind {
             EventKind::GateOpened { gate, token, record, .. } => {
                 let who = match token {
                     Some(token) => self.family.label(run, *token),
-                    None => self.family.prefix(run),
+                    None => self.family.run_label(run),
                 };
                 Some(Said { who, tone: Tone::Attention, what: gate_opened(run, gate.0, record) })
             }
@@ -239,7 +239,7 @@ impl Narrator {
 
     fn of_run(&self, run: &str, kind: &EventKind) -> Option<Said> {
         let child = run != self.family.root;
-        let told = |tone: Tone, what: String| Some(Said { who: self.family.prefix(run), tone, what });
+        let told = |tone: Tone, what: String| Some(Said { who: self.family.run_label(run), tone, what });
         match kind {
             // A child's start and end are told by its parent.
             EventKind::RunStarted { .. }
@@ -304,14 +304,56 @@ fn ended_attempt(kind: &EventKind) -> Option<TokenId> {
 }
 
 /// A dag's node with `foreach` that has fanned out is not done: it completes with its items.
-fn is_spread(event: &Event, next: Option<&(String, Event)>) -> bool {
-    let EventKind::TaskCompleted { token, .. } = &event.kind else { return false };
-    match next.map(|(_, next)| &next.kind) {
-        Some(EventKind::FanOut { token: origin, joins_at: Some(joins_at), .. }) => {
-            origin == token && is_gather(joins_at)
+fn spreads(events: &[(String, Event)]) -> BTreeSet<(&str, u64)> {
+    let is_spread = |(run, event): &(String, Event), (_, next): &(String, Event)| {
+        let (EventKind::TaskCompleted { token, .. }, EventKind::FanOut { token: origin, joins_at, .. }) =
+            (&event.kind, &next.kind)
+        else {
+            return false;
+        };
+        origin == token && joins_at.as_deref().is_some_and(is_gather) && !run.is_empty()
+    };
+    let pairs = events.windows(2).filter(|pair| is_spread(&pair[0], &pair[1]));
+    pairs.map(|pair| (pair[0].0.as_str(), pair[0].1.seq)).collect()
+}
+
+/// Events of several runs as one story: each run's in order, by time, a child after its start and before its
+/// end is known to its parent.
+fn in_order(events: &[(String, Event)]) -> Vec<(&str, &Event)> {
+    let mut queues: BTreeMap<&str, VecDeque<&Event>> = BTreeMap::new();
+    let mut unborn: BTreeSet<&str> = BTreeSet::new();
+    for (run, event) in events {
+        queues.entry(run).or_default().push_back(event);
+        if let EventKind::ChildStarted { child, .. } = &event.kind {
+            unborn.insert(child);
         }
-        _ => false,
     }
+    let mut story = Vec::with_capacity(events.len());
+    while let Some(run) = next_run(&queues, &unborn) {
+        let queue = queues.get_mut(run);
+        let Some(event) = queue.and_then(VecDeque::pop_front) else { break };
+        if let EventKind::ChildStarted { child, .. } = &event.kind {
+            unborn.remove(&**child);
+        }
+        if queues[run].is_empty() {
+            queues.remove(run);
+        }
+        story.push((run, event));
+    }
+    story
+}
+
+fn next_run<'e>(queues: &BTreeMap<&'e str, VecDeque<&Event>>, unborn: &BTreeSet<&str>) -> Option<&'e str> {
+    let head = |queue: &VecDeque<&Event>| queue.front().map(|event| event.at);
+    let waits = |run: &str, queue: &VecDeque<&Event>| match queue.front().map(|event| &event.kind) {
+        _ if unborn.contains(run) => true,
+        Some(EventKind::ChildCompleted { child, .. }) => queues.contains_key(&**child),
+        _ => false,
+    };
+    let ready = queues.iter().filter(|(run, queue)| !waits(run, queue));
+    let first = ready.min_by_key(|(_, queue)| head(queue)).map(|(run, _)| *run);
+    // A log with a hole must not keep the rest from being told.
+    first.or_else(|| queues.keys().next().copied())
 }
 
 fn gate_opened(run: &str, gate: u64, record: &GateRecord) -> String {

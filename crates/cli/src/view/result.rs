@@ -77,16 +77,21 @@ pub(crate) fn numbers(view: &RunView) -> Vec<String> {
 /// What went wrong.
 pub(crate) fn failure(view: &RunView) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(failure) = &view.error {
+    let mut next = view.error.clone();
+    let mut because = "";
+    while let Some(failure) = next.take() {
         let place = match (&failure.node, failure.attempt) {
             (Some(node), Some(attempt)) if attempt > 1 => format!(" at {node}, attempt {attempt}"),
             (Some(node), _) => format!(" at {node}"),
             (None, _) => String::new(),
         };
         let mut message = failure.message.lines();
-        lines.push(format!("  {}{place}: {}", failure.kind, clean(message.next().unwrap_or_default())));
+        let first = clean(message.next().unwrap_or_default());
+        lines.push(format!("  {because}{}{place}: {first}", failure.kind));
         lines.extend(message.take(MESSAGE_LINES_MAX).map(|line| format!("    {}", clean(line))));
         lines.extend(details(&failure.details));
+        next = failure.details.get("cause").and_then(|cause| serde_json::from_value(cause.to_json()).ok());
+        because = "because of ";
     }
     lines
 }
@@ -95,6 +100,9 @@ pub(crate) fn failure(view: &RunView) -> Vec<String> {
 fn details(details: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = details.as_map().cloned().unwrap_or_default();
+    // The message says the one, the next lines the other.
+    rest.remove("exit_code");
+    rest.remove("cause");
     for stream in ["stdout", "stderr"] {
         let Some(Value::String(text)) = rest.remove(stream) else { continue };
         let said: Vec<&str> = text.lines().collect();
@@ -103,7 +111,7 @@ fn details(details: &Value) -> Vec<String> {
     }
     let rest = if details.as_map().is_some() { Value::from(rest) } else { details.clone() };
     if !rest.is_null() && rest.as_map().is_none_or(|map| !map.is_empty()) {
-        lines.push(format!("  details: {}", brief(&rest.to_string(), 300)));
+        lines.push(format!("    {}", brief(&rest.to_string(), 300)));
     }
     lines
 }

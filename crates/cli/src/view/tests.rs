@@ -105,6 +105,14 @@ nodes:
   pack: {needs: [compile, lint], mock: {output: {size: 3}, delay: 50ms}}
 "#;
 
+const BREAKS: &str = r#"
+name: breaks
+nodes:
+  list: {mock: {output: {}}, next: [{to: each, spawn_count: 2}]}
+  each: {mock: {error: {kind: shell_exit, message: "exit code 1"}}, next: [{to: end, synchronization: {}}]}
+  end: {mock: {output: {}}}
+"#;
+
 fn panel() -> Stage {
     Stage::open(PANEL, r#"{"question":"why?"}"#)
 }
@@ -210,6 +218,7 @@ fn the_end_says_what_to_type() {
     insta::assert_snapshot!("end_completed", end(&answered(panel().play(60_000)).play(61_000)));
     insta::assert_snapshot!("end_waits", end(&panel().play(60_000)));
     insta::assert_snapshot!("end_failed", end(&Stage::open(EACH, "{}").play(60_000)));
+    insta::assert_snapshot!("end_failed_branch", end(&Stage::open(BREAKS, "{}").play(60_000)));
     insta::assert_snapshot!("end_budget", end(&Stage::open(BUDGET, "{}").play(5_000)));
     let paused = Stage::open(EACH, "{}").play(500).say(Input::Pause { by: "ann".into() }).play(9_000);
     insta::assert_snapshot!("end_paused", end(&paused));

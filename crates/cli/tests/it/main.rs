@@ -1,1 +1,12 @@
-//! Tests of wonder-cli.
+//! The real binary, in a directory of its own: one snapshot per screen, exit code, stdout and stderr
+//! together. Ids, times and paths are masked; nothing sleeps to be right.
+
+mod act;
+mod errors;
+mod home;
+mod humans;
+mod leaving;
+mod look;
+mod mask;
+mod run;
+mod write;

@@ -2,7 +2,7 @@
 //! Checked before the call, in integers.
 
 use crate::command::Command;
-use crate::cost::{Allowance, Spend, price_usd_micros};
+use crate::cost::{Allowance, Spend, dollars, price_usd_micros};
 use crate::def::{Backoff, BackoffKind, Budget, Implementation, LlmCall, Name, OnExceeded};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, GateKind, GateRecord, PauseReason, RuleRef, RunChange, TokenId};
@@ -318,7 +318,7 @@ fn out_of_time(budget: &Budget, spent: &Spend) -> Option<String> {
 /// Which bound would be broken, in words; None if it fits.
 fn over(budget: &Budget, spent: &Spend, reserved: &Allowance, wanted: &Allowance) -> Option<String> {
     let lines = [
-        ("micro-dollars", budget.usd_micros, spent.usd_micros, reserved.usd_micros, wanted.usd_micros),
+        ("dollars", budget.usd_micros, spent.usd_micros, reserved.usd_micros, wanted.usd_micros),
         ("tokens", budget.tokens, spent.tokens(), reserved.tokens, wanted.tokens),
         ("calls", budget.calls, spent.calls, reserved.calls, wanted.calls),
     ];
@@ -326,7 +326,12 @@ fn over(budget: &Budget, spent: &Spend, reserved: &Allowance, wanted: &Allowance
         let limit = limit?;
         let total = spent.saturating_add(reserved).saturating_add(wanted);
         let breaks = wanted > 0 && total > limit;
-        breaks.then(|| format!("{spent} of {limit} {unit} are spent, and the next call may need {wanted}"))
+        let shown =
+            |amount: u64| if unit == "dollars" { dollars(amount) } else { format!("{amount} {unit}") };
+        breaks.then(|| {
+            let (spent, limit, wanted) = (shown(spent), shown(limit), shown(wanted));
+            format!("{spent} of {limit} are spent, and the next call may need {wanted}")
+        })
     })
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Run;
-use crate::cost::Allowance;
+use crate::cost::{Allowance, dollars};
 use crate::def::Name;
 use crate::event::{BranchRef, GateId, PauseReason, TokenId};
 use crate::graph::NodeIx;
@@ -190,8 +190,8 @@ impl fmt::Display for WaitsFor {
             WaitsFor::Budget { reserved } => {
                 write!(
                     f,
-                    "room in the budget: {} micro-dollars are reserved by tasks that are out",
-                    reserved.usd_micros
+                    "room in the budget: {} are reserved by tasks that are out",
+                    dollars(reserved.usd_micros)
                 )
             }
             WaitsFor::Resume { .. } => write!(f, "the run to be resumed"),

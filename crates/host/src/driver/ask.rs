@@ -11,11 +11,13 @@ use wonder_core::{Input, Rejection, RunStatus};
 use wonder_engine::{Act, Answer, Drive, EngineError, ErrorCode, Reply, Request, Response, Signal, Start};
 
 use super::children::{Birth, seed};
+use crate::Leaving;
+
 use super::{Asker, Driver, Refusal, Waiter, closing};
 
 impl Driver {
     pub(super) fn ask(&mut self, request: Request, reply: Asker) {
-        if self.leaving.is_some() {
+        if matches!(self.leaving, Some((Leaving::Now, _))) {
             drop(reply.send(Err(closing())));
             return;
         }
@@ -215,7 +217,10 @@ fn refused(refusal: Refusal) -> EngineError {
             (ErrorCode::NotFound, Some("wonder gates shows those that are open."))
         }
         Rejection::LimitExceeded { .. } => (ErrorCode::BadInput, None),
-        _ => (ErrorCode::Conflict, None),
+        Rejection::NobodyWaits { .. } => {
+            (ErrorCode::Conflict, Some("wonder why RUN says what it waits for."))
+        }
+        _ => (ErrorCode::Conflict, Some("Nothing was changed. wonder show RUN says how it stands.")),
     };
     let error = EngineError::new(code, rejection.to_string());
     match help {

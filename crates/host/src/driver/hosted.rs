@@ -151,6 +151,8 @@ impl Driver {
             }
             if ended {
                 self.executor.forget(&id);
+                // Its children have ended with it; a retry would ask for it again.
+                self.shared.leave_alone(&id);
             }
             self.runs.remove(&id);
         }

@@ -46,6 +46,8 @@ const TURN_EVENTS_MAX: usize = 4096;
 const LINES_WAIT: Duration = Duration::from_millis(100);
 /// Nothing to wait for: look again after this.
 const IDLE: Duration = Duration::from_secs(3600);
+/// With a deadline ahead look at the clock so often: it may be set, or the machine may have slept.
+const CLOCK_CHECK: Duration = Duration::from_secs(5);
 
 /// One attempt of one token of one run.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -198,7 +200,8 @@ impl Driver {
 
     fn has_left(&self) -> bool {
         let Some((_, until)) = self.leaving else { return false };
-        self.executor.is_idle() || Instant::now() >= until
+        let idle = self.executor.is_idle() && self.backlog.is_empty();
+        idle || Instant::now() >= until
     }
 
     fn gather(&mut self) {
@@ -223,7 +226,7 @@ impl Driver {
     /// How long to wait for something to happen.
     fn patience(&self) -> Duration {
         let now = clock::now();
-        let timer = self.timers.first().map(|at| Duration::from_millis(at.since(now)));
+        let timer = self.timers.first().map(|at| Duration::from_millis(at.since(now)).min(CLOCK_CHECK));
         let moment = |at: Instant| at.saturating_duration_since(Instant::now());
         let lines = self.lines_due.map(moment);
         let leaving = self.leaving.map(|(_, until)| moment(until));
@@ -275,8 +278,8 @@ impl Driver {
             Leaving::Drain => Instant::now() + Duration::from_secs(365 * 24 * 3600),
             Leaving::Now => Instant::now() + self.executor.grace() + Duration::from_secs(1),
         };
-        self.executor.begin_nothing_more();
         if leaving == Leaving::Now {
+            self.executor.begin_nothing_more();
             self.executor.stop_all();
         }
         // Leaving at once after leaving slowly is faster; the other way round changes nothing.

@@ -71,8 +71,7 @@ impl<'c> Reader<'c> {
     pub(crate) fn find(&self, text: &str) -> Reply<StoredRun> {
         if text == "last" {
             let sql = format!("{RUN} WHERE parent IS NULL ORDER BY no DESC LIMIT 1");
-            let nothing = || EngineError::new(ErrorCode::NotFound, "there is no run yet");
-            return self.one(&sql, [], stored_run)?.ok_or_else(nothing);
+            return self.one(&sql, [], stored_run)?.ok_or_else(no_run_yet);
         }
         if let Some(run) = self.run(text)? {
             return Ok(run);
@@ -213,6 +212,10 @@ impl<'c> Reader<'c> {
                    AND (id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') ORDER BY number LIMIT ?3";
         self.all(sql, params![run, after, limit.unwrap_or(LINES_MAX).min(LINES_MAX)], log_line)
     }
+}
+
+pub(crate) fn no_run_yet() -> EngineError {
+    EngineError::new(ErrorCode::NotFound, "there is no run yet").help("wonder run FILE starts one.")
 }
 
 fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {

@@ -1,0 +1,47 @@
+//! `cancel`, `kill`, `pause`, `resume`, `retry`.
+
+use insta::assert_snapshot;
+
+use crate::home::Home;
+use crate::run::GREET;
+
+#[test]
+fn what_failed_is_tried_again_in_the_same_run() {
+    let home = Home::with(
+        r#"
+name: mends
+nodes:
+  first: {mock: {output: {n: 1}}, next: [{to: second}]}
+  second: {shell: {command: "test -e mended"}, timeout: 20s}
+"#,
+    );
+    let failed = home.json(&["run", "flow.yaml", "-o", "json"]);
+    home.write("mended", "");
+    assert_snapshot!("retry", home.wonder(&["retry", "last"]));
+    let done = home.json(&["show", "last", "-o", "json"]);
+    assert_eq!((&done["run"], &done["status"]), (&failed["run"], &"completed".into()));
+    assert_snapshot!("retry_completed", home.wonder(&["retry", "last"]));
+}
+
+#[test]
+fn a_run_is_ended_when_the_verb_returns() {
+    let home = Home::with(GREET);
+    for verb in ["cancel", "kill"] {
+        home.wonder(&["run", "flow.yaml", "-i", "who=me", "-d"]);
+        assert_snapshot!(verb, home.wonder(&[verb, "last", "--reason", "wrong input"]));
+        let json = home.json(&["show", "last", "-o", "json"]);
+        assert_eq!(json["status"], "cancelled");
+    }
+    assert_snapshot!("cancel_again", home.wonder(&["cancel", "last"]));
+    assert_snapshot!("resume_cancelled", home.wonder(&["resume", "last"]));
+}
+
+#[test]
+fn a_paused_run_stands_still_until_it_is_resumed() {
+    let home = Home::with(GREET);
+    home.wonder(&["run", "flow.yaml", "-i", "who=me", "-d"]);
+    assert_snapshot!("pause", home.wonder(&["pause", "last", "--by", "bob"]));
+    assert_snapshot!("pause_again", home.wonder(&["pause", "last"]));
+    assert_snapshot!("list_paused", home.wonder(&["list"]));
+    assert_snapshot!("resume_paused", home.wonder(&["resume", "last"]));
+}

@@ -1,0 +1,120 @@
+//! `run`: what it prints, how it leaves.
+
+use insta::assert_snapshot;
+
+use crate::home::Home;
+use crate::mask::mask_field;
+
+pub(crate) const GREET: &str = r#"
+name: greet
+input_schema: {type: object, required: [who], properties: {who: {type: string}}}
+nodes:
+  ask: {mock: {output: {text: "Hello, {{ input.who }}"}, usage: {cost_usd: 0.0042, input_tokens: 10, output_tokens: 2}}, next: [{to: say}]}
+  say: {shell: {command: "echo said {{ state.ask.text }}"}, timeout: 20s}
+output_mapping: {text: state.ask.text, exit: state.say.exit_code}
+"#;
+
+#[test]
+fn a_run_prints_its_output_and_what_happened() {
+    let home = Home::with(GREET);
+    assert_snapshot!("run", home.wonder(&["run", "flow.yaml", "--input", "who=world"]));
+    let json = home.wonder(&["run", "flow.yaml", "--input", r#"{"who":"you"}"#, "-o", "json"]);
+    assert_snapshot!("run_json", mask_field(&json, "duration_ms"));
+}
+
+#[test]
+fn inputs_come_from_everywhere() {
+    let home = Home::with("name: echo\nnodes: {a: {update_context: {set: {output: input}}}}\n");
+    home.write("in.json", r#"{"a": {"b": 1, "c": 2}, "list": [1]}"#);
+    let args = ["run", "flow.yaml", "-i", "@in.json", "-i", "-", "-i", "a.c=three", "-o", "json"];
+    let shot = home.wonder_fed(&args, r#"{"d": null}"#);
+    assert!(shot.contains(r#""output":{"a":{"b":1,"c":"three"},"d":null,"list":[1]}"#), "{shot}");
+}
+
+#[test]
+fn a_run_that_fails_says_why_and_what_to_do() {
+    let home = Home::with(
+        r#"
+name: breaks
+nodes:
+  try:
+    shell: {command: "echo trying; echo no such thing >&2; exit 3"}
+    timeout: 20s
+    on_error: [{do: retry, max: 1}]
+"#,
+    );
+    assert_snapshot!("run_failed", home.wonder(&["run", "flow.yaml"]));
+    let json = home.json(&["run", "flow.yaml", "-o", "json"]);
+    assert_eq!((&json["status"], &json["error"]["kind"]), (&"failed".into(), &"shell_exit".into()));
+}
+
+#[test]
+fn fan_outs_and_children_are_told() {
+    let home = Home::with(
+        r#"
+name: outer
+max_parallel: 1
+nodes:
+  list: {mock: {output: {names: [a, b]}}, next: [{to: each, foreach: {items: result.names, as: name}}]}
+  each: {mock: {output: {ok: true}}, next: [{to: call, synchronization: {merge: {target: state.all}}}]}
+  call: {workflow_call: {workflow: inner}}
+---
+name: inner
+nodes: {work: {mock: {output: {done: true}}}}
+"#,
+    );
+    assert_snapshot!("run_family", home.wonder(&["run", "flow.yaml"]));
+    assert_snapshot!("show_family", home.wonder(&["show", "last"]));
+    assert_snapshot!("list_children", home.wonder(&["list", "--all"]));
+}
+
+#[test]
+fn each_end_has_its_exit_code() {
+    let timed_out =
+        "name: late\ntimeout: 20ms\non_timeout: cancel_all\nnodes: {a: {shell: {command: sleep 30}}}\n";
+    let home = Home::with(timed_out);
+    assert_snapshot!("run_timed_out", home.wonder(&["run", "flow.yaml"]));
+
+    let budget = |response: &str| {
+        format!(
+            "name: spends\nbudget: {{usd: 0.01, on_exceeded: {response}}}\nnodes:\n  \
+             one: {{mock: {{output: {{}}, usage: {{cost_usd: 0.02}}}}}}\n"
+        )
+    };
+    assert_snapshot!("run_budget_gate", Home::with(&budget("pause")).wonder(&["run", "flow.yaml"]));
+    assert_snapshot!("run_budget_failed", Home::with(&budget("fail")).wonder(&["run", "flow.yaml"]));
+}
+
+#[test]
+fn warnings_are_short_and_nothing_stops() {
+    let home = Home::with("name: bare\nnodes: {a: {shell: {command: echo hi}}}\n");
+    assert_snapshot!("run_warns", home.wonder(&["run", "flow.yaml"]));
+}
+
+#[test]
+fn what_is_in_dotenv_reaches_commands_and_secrets_stay_secret() {
+    let home = Home::with(
+        r#"
+name: secretive
+nodes:
+  a: {shell: {command: "echo $FROM_DOTENV; echo {{ secret.TOKEN }}"}, timeout: 20s}
+output_mapping: {said: state.a.stdout}
+"#,
+    );
+    home.write(".env", "FROM_DOTENV=hello\n");
+    home.write("wonder.toml", "secrets_file = \"keys\"\n");
+    home.write("keys", "TOKEN=s3cr3t-value\n");
+    let shot = home.wonder(&["run", "flow.yaml"]);
+    assert!(shot.contains("a | hello") && !shot.contains("s3cr3t"), "{shot}");
+}
+
+#[test]
+fn a_run_left_alone_waits_for_somebody() {
+    let home = Home::with(GREET);
+    let shot = home.wonder(&["run", "flow.yaml", "-i", "who=me", "--detach", "--label", "team=docs"]);
+    assert_snapshot!("run_detached", shot);
+    assert_snapshot!("list_interrupted", home.wonder(&["list"]));
+    assert_snapshot!("resume", home.wonder(&["resume", "last"]));
+    let json = home.json(&["run", "flow.yaml", "-i", "who=me", "-d", "-o", "json"]);
+    assert_eq!((&json["status"], &json["output"]), (&"running".into(), &serde_json::Value::Null));
+}
