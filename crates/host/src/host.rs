@@ -321,6 +321,10 @@ impl Parts {
         for live in reader.tree(&stored.row.run)?.iter().filter(|run| !run.row.status.is_end()) {
             let own = live.row.run == stored.row.run;
             let before = if own { String::new() } else { format!("{}: ", live.row.run) };
+            if let Some(holders) = self.shared.held_up_by(&live.row.run) {
+                let message = "the run waits for a place (concurrency): held by";
+                lines.push(format!("{before}{message} {}", holders.join(", ")));
+            }
             let waits = self.loaded(reader, live)?.why();
             lines.extend(waits.iter().map(|waiting| format!("{before}{waiting}")));
         }

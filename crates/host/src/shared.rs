@@ -15,6 +15,8 @@ struct Parts {
     followers: Mutex<BTreeMap<Name, Vec<Weak<Notify>>>>,
     /// Roots of the runs that this process carries on.
     driven: Mutex<BTreeSet<Name>>,
+    /// Runs that wait for a place among runs, and who holds those places.
+    in_line: Mutex<BTreeMap<Name, Vec<Name>>>,
     /// Why nothing can be written just now.
     stalled: Mutex<Option<EngineError>>,
 }
@@ -64,6 +66,15 @@ impl Shared {
 
     pub(crate) fn driven(&self) -> BTreeSet<Name> {
         held(&self.0.driven).clone()
+    }
+
+    pub(crate) fn in_line(&self, in_line: BTreeMap<Name, Vec<Name>>) {
+        *held(&self.0.in_line) = in_line;
+    }
+
+    /// Who holds the places that this run waits for; None if it waits for none.
+    pub(crate) fn held_up_by(&self, run: &str) -> Option<Vec<Name>> {
+        held(&self.0.in_line).get(run).cloned()
     }
 
     pub(crate) fn stalled(&self) -> Option<EngineError> {

@@ -9,7 +9,7 @@ use super::flow::Flow;
 use super::joins::{BranchFacts, JoinsOf};
 use super::nodes::{Compiler, facts, writes_on_purpose};
 use super::rules::add_dependents;
-use super::scope::{ERROR, NEEDS, OF_RUN, Scope};
+use super::scope::{ERROR, INPUT, NEEDS, OF_RUN, Scope};
 use super::shape::Shape;
 use super::types::Written;
 use super::{Graph, Join, Mutation, Node, Response, Source, Transition, Unit, codes, reach};
@@ -72,6 +72,7 @@ pub(super) fn assemble(
         on_timeout: workflow.on_timeout,
         budget: workflow.budget,
         max_parallel: workflow.max_parallel,
+        concurrency: compiled.concurrency,
         mutations_max: workflow.mutations_max.unwrap_or(MUTATIONS_MAX),
         nodes_max: workflow.nodes_max.unwrap_or(NODES_MAX),
         mutations,
@@ -91,6 +92,7 @@ struct Compiled {
     output_schema: Option<crate::schema::Schema>,
     output_mapping: Option<super::MapTree>,
     on_error: Vec<super::Rule>,
+    concurrency: Option<super::Concurrency>,
 }
 
 impl Compiler<'_, '_> {
@@ -121,6 +123,7 @@ impl Compiler<'_, '_> {
         let on_error = self.rules(&workflow.on_error, &scope);
         let joins = self.all_joins(&nodes, &on_error, schemas);
         let tasks = self.all_tasks();
+        let concurrency = self.concurrency(workflow.concurrency.as_ref());
         Compiled {
             nodes,
             transitions,
@@ -132,7 +135,16 @@ impl Compiler<'_, '_> {
             output_schema,
             output_mapping,
             on_error,
+            concurrency,
         }
+    }
+
+    /// A run that has not started has an input and nothing else.
+    fn concurrency(&mut self, written: Option<&crate::def::Concurrency>) -> Option<super::Concurrency> {
+        let written = written?;
+        let scope = Scope::of(INPUT);
+        let key = written.key.as_ref().and_then(|key| self.check.expr_in(key, &scope, &self.items));
+        Some(super::Concurrency { limit: written.limit, key, hold_while_waiting: written.hold_while_waiting })
     }
 
     /// In a dag's output mapping, `needs` has every node.

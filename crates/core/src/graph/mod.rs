@@ -89,8 +89,18 @@ pub struct Graph {
     pub on_timeout: WorkflowTimeout,
     pub budget: Option<Budget>,
     pub max_parallel: Option<u32>,
+    /// How many runs of it may be under way at once; the host's to keep.
+    pub concurrency: Option<Concurrency>,
     pub mutations_max: u32,
     pub nodes_max: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Concurrency {
+    pub limit: u32,
+    /// Runs with the same value share the limit; all of them if absent. Sees `input`.
+    pub key: Option<Expr>,
+    pub hold_while_waiting: bool,
 }
 
 #[derive(Clone, Debug)]

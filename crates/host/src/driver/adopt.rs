@@ -22,6 +22,7 @@ impl Driver {
             let id: Name = run.row.run.into();
             // One that is damaged is set aside; the others go on.
             if self.hosted(&id).is_ok() {
+                self.rejoin_lane(&id);
                 self.perform_owed(&id);
             }
         }

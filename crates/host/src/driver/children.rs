@@ -105,6 +105,10 @@ impl Driver {
         let Birth { definition, graph, callable, root, workdir, labels, mut start } = birth;
         start.child_budgets = self.child_budgets(&callable).map_err(Refusal::Engine)?;
         let id = start.id.clone();
+        self.recall(&graph, &mut start).map_err(Refusal::Engine)?;
+        if self.shared.is_driven(&root) {
+            start.queued = !self.join_lane(&id, &graph, &start.input);
+        }
         let no = self.next_run;
         let parent = start.parent.as_ref().map(|parent| parent.run.clone());
         let hosted =
@@ -129,6 +133,8 @@ impl Driver {
         let born = self.deliver(&id, Input::StartRun(Box::new(start)));
         if born.is_err() {
             self.runs.remove(&id);
+            // It may have taken a place, or stand in line.
+            self.touched.insert(id);
             self.batch.truncate(before);
         }
         born

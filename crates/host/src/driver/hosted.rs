@@ -10,6 +10,7 @@ use wonder_core::graph::Graph;
 use wonder_core::{Run, RunStatus, Time, TokenStatus};
 use wonder_engine::{EngineError, ErrorCode, Reply, Status};
 
+use super::learn::Lessons;
 use super::{Driver, panic_text, quarantined, quiet_alone};
 use crate::clock;
 use crate::store::{Reader, RunUpdate, StoredRun};
@@ -42,6 +43,8 @@ pub(crate) struct Hosted {
     pub(crate) snapshot_bytes: usize,
     /// Its end has been told to its parent.
     pub(crate) told: bool,
+    /// What it teaches later runs.
+    pub(crate) lessons: Lessons,
 }
 
 impl Hosted {
@@ -65,6 +68,7 @@ impl Hosted {
             bytes: 0,
             snapshot_bytes: 0,
             told: false,
+            lessons: Lessons::default(),
         }
     }
 
@@ -213,5 +217,6 @@ fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
         events,
         bytes: 0,
         snapshot_bytes: 0,
+        lessons: Lessons::default(),
     }
 }

@@ -14,6 +14,8 @@ mod children;
 mod commit;
 mod definitions;
 mod hosted;
+mod lanes;
+mod learn;
 mod rows;
 mod timers;
 mod views;
@@ -37,6 +39,7 @@ use crate::{Leaving, clock, failpoint};
 
 pub(crate) use definitions::{Definitions, stored_bundle};
 pub(crate) use hosted::{Hosted, load};
+use lanes::Lanes;
 use timers::Timers;
 pub(crate) use views::{gates_and_events, quiet_alone, view};
 
@@ -108,6 +111,7 @@ pub(crate) struct Driver {
     pub(crate) definitions: Definitions,
     runs: BTreeMap<Name, Hosted>,
     timers: Timers,
+    lanes: Lanes,
     waiters: BTreeMap<Name, Vec<Waiter>>,
     /// To be taken before what the inbox holds.
     backlog: VecDeque<HostEvent>,
@@ -155,6 +159,7 @@ impl Driver {
             definitions: Definitions::new(definition + 1),
             runs: BTreeMap::new(),
             timers,
+            lanes: Lanes::default(),
             waiters: BTreeMap::new(),
             backlog: VecDeque::new(),
             words: VecDeque::new(),
@@ -355,6 +360,7 @@ impl Driver {
                 }
             }
             self.tell_ends();
+            self.make_room();
             if self.words.is_empty() {
                 break;
             }
@@ -400,11 +406,14 @@ impl Driver {
 
     fn order(&mut self, id: &Name, command: Command) {
         let Some(hosted) = self.runs.get(id) else { return };
+        let begins = matches!(command, Command::RunTask(_));
+        if begins && !self.shared.is_driven(&hosted.root) {
+            return;
+        }
+        let command = if begins { self.in_place(id, command) } else { Some(command) };
+        let (Some(command), Some(hosted)) = (command, self.runs.get(id)) else { return };
         match command {
             Command::RunTask(order) => {
-                if !self.shared.is_driven(&hosted.root) {
-                    return;
-                }
                 let Some(task) = hosted.run.graph().tasks.get(&order.task).cloned() else { return };
                 self.executor.start(order, task, hosted.workdir.clone());
             }

@@ -24,6 +24,7 @@ impl Driver {
         self.batch.push(Write::Events { run: hosted.no, seq: first.seq, encoded });
         for event in events {
             self.batch.extend(gate_row(hosted, event));
+            hosted.observe(event);
         }
     }
 
@@ -76,6 +77,10 @@ impl Driver {
         self.batch.push(Write::RunUpdate(update));
         if ended && state.gates_opened > 0 {
             self.batch.push(Write::GatesClosed { run: hosted.no });
+        }
+        if ended {
+            // What cannot be learnt is not worth a run.
+            drop(self.learn(id));
         }
     }
 

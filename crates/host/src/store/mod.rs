@@ -12,4 +12,4 @@ mod write;
 pub(crate) use codec::encode;
 pub(crate) use open::{database, reader as open_reader, unreachable_file};
 pub(crate) use read::{Reader, StoredRun, no_run_yet};
-pub(crate) use write::{Counters, GateRow, RunInsert, RunUpdate, StoredDefinition, Write, Writer};
+pub(crate) use write::{Counters, GateRow, Learnt, RunInsert, RunUpdate, StoredDefinition, Write, Writer};

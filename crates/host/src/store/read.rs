@@ -11,6 +11,7 @@ use wonder_engine::{EngineError, ErrorCode, Filter, GateView, LogLine, LogStream
 
 use super::codec;
 use super::open::storage_error;
+use super::write::Learnt;
 
 const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, started_at, ended_at, usd_micros, \
                    tokens, labels, definition, callable, workdir, evidence FROM runs";
@@ -189,6 +190,17 @@ impl<'c> Reader<'c> {
         let sql = "SELECT at, id FROM timers JOIN runs ON no = run WHERE at <= ? ORDER BY at";
         let until = until.map_or(i64::MAX, |time| time.0);
         self.all(sql, [until], |row| Ok((Time(row.get(0)?), row.get::<_, String>(1)?.into())))
+    }
+
+    /// What past runs of a workflow taught of its nodes.
+    pub(crate) fn learnt(&self, workflow: &str) -> Reply<BTreeMap<Name, Learnt>> {
+        let sql = "SELECT node, durations_ms, usd_micros FROM learnt WHERE workflow = ?";
+        let list = |text: String| serde_json::from_str(&text).unwrap_or_default();
+        let rows = self.all(sql, [workflow], |row| {
+            let learnt = Learnt { durations_ms: list(row.get(1)?), usd_micros: list(row.get(2)?) };
+            Ok((row.get::<_, String>(0)?.into(), learnt))
+        });
+        Ok(rows?.into_iter().collect())
     }
 
     pub(crate) fn started(&self, no: i64) -> Reply<BTreeSet<(u64, u32)>> {

@@ -96,6 +96,14 @@ CREATE TABLE logs (
   text TEXT NOT NULL
 );
 CREATE INDEX logs_by_run ON logs (run, number);
+-- The last durations and costs of nodes that completed, of workflows that ask for estimates.
+CREATE TABLE learnt (
+  workflow TEXT NOT NULL,
+  node TEXT NOT NULL,
+  durations_ms TEXT NOT NULL,
+  usd_micros TEXT NOT NULL,
+  PRIMARY KEY (workflow, node)
+) WITHOUT ROWID;
 CREATE TABLE artifacts (
   run INTEGER NOT NULL,
   name TEXT NOT NULL,

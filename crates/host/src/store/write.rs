@@ -66,6 +66,26 @@ pub(crate) enum Write {
         run: i64,
         line: Box<LogLine>,
     },
+    Learnt {
+        workflow: Name,
+        node: Name,
+        learnt: Learnt,
+    },
+}
+
+/// The last durations and costs of a node that completed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Learnt {
+    pub(crate) durations_ms: Vec<u64>,
+    pub(crate) usd_micros: Vec<u64>,
+}
+
+impl Learnt {
+    pub(crate) fn keep_last(&mut self, max: usize) {
+        for all in [&mut self.durations_ms, &mut self.usd_micros] {
+            all.drain(..all.len().saturating_sub(max));
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -224,6 +244,13 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
             params![no, evidence, at],
         ),
         Write::Log { run: no, line } => insert_line(connection, *no, line),
+        Write::Learnt { workflow, node, learnt } => {
+            let list = |all: &[u64]| serde_json::to_string(all).expect("numbers are JSON");
+            run(
+                "INSERT OR REPLACE INTO learnt VALUES (?, ?, ?, ?)",
+                params![&**workflow, &**node, list(&learnt.durations_ms), list(&learnt.usd_micros)],
+            )
+        }
     }
 }
 

@@ -2,5 +2,6 @@
 
 mod counts;
 mod house;
+mod lanes;
 mod life;
 mod owners;
