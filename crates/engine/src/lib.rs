@@ -9,12 +9,15 @@ mod request;
 pub mod timeline;
 mod view;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 
 pub use error::{EngineError, ErrorCode};
 pub use request::{Act, Answer, Drive, Filter, Follow, Request, Response, Signal, Start, Workflow};
 pub use view::{GateView, LogLine, LogStream, Progress, RunRow, RunView, Status, Updates, WaitView};
+
+use wonder_core::def::{Estimate, Name};
 
 pub type Reply<T> = Result<T, EngineError>;
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Reply<T>> + Send + 'a>>;
@@ -66,6 +69,8 @@ typed! {
     why(run: String) -> Vec<String> = Request::Why { run } => Why;
     #[doc = "Waits until a run has ended, or only waits for people or outside events; or until the time is over."]
     wait(run: String, wait_ms: u64) -> Box<RunView> = Request::Wait { run, wait_ms } => Run;
+    #[doc = "What past runs of a workflow taught of its nodes; empty if there were none."]
+    learnt(workflow: String) -> BTreeMap<Name, Estimate> = Request::Learnt { workflow } => Learnt;
     #[doc = "The definition a run was started with."]
     definition(run: String) -> Workflow = Request::Definition { run } => Definition;
 }

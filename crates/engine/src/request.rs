@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use wonder_core::Value;
-use wonder_core::def::Bundle;
+use wonder_core::def::{Bundle, Estimate, Name};
 use wonder_core::graph::Graph;
 
 use crate::view::{GateView, RunRow, RunView, Updates};
@@ -43,6 +43,10 @@ pub enum Request {
     Definition {
         run: String,
     },
+    /// What past runs of a workflow taught of its nodes.
+    Learnt {
+        workflow: String,
+    },
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -54,6 +58,7 @@ pub enum Response {
     Updates(Updates),
     Why(Vec<String>),
     Definition(Workflow),
+    Learnt(BTreeMap<Name, Estimate>),
 }
 
 /// A workflow with all it names: what a definition is when it travels.

@@ -14,7 +14,7 @@ use wonder_engine::{
 };
 
 use crate::driver::{
-    Definitions, HostEvent, closing, gates_and_events, load, quarantined, quiet_alone, view,
+    Definitions, HostEvent, closing, estimate, gates_and_events, load, quarantined, quiet_alone, view,
 };
 use crate::shared::Shared;
 use crate::store::{self, Reader, StoredRun};
@@ -72,6 +72,7 @@ impl Host {
                 })
                 .await
             }
+            Request::Learnt { workflow } => self.learnt(workflow).await,
             Request::Wait { run, wait_ms } => self.wait(run, wait_ms).await,
             Request::Find { run } => {
                 let run = self.resolve(run).await?;
@@ -191,6 +192,17 @@ impl Host {
         self.read(move |_, reader| {
             let run = run.map(|run| reader.find(&run)).transpose()?;
             Ok(Response::Gates(reader.gates(run.as_ref().map(|run| run.row.run.as_str()))?))
+        })
+        .await
+    }
+
+    async fn learnt(&self, workflow: String) -> Reply<Response> {
+        if !self.has_database()? {
+            return Ok(Response::Learnt(Default::default()));
+        }
+        self.read(move |_, reader| {
+            let learnt = reader.learnt(&workflow)?;
+            Ok(Response::Learnt(learnt.iter().map(|(node, known)| (node.clone(), estimate(known))).collect()))
         })
         .await
     }

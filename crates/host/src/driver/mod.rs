@@ -40,6 +40,7 @@ use crate::{Leaving, clock, failpoint};
 pub(crate) use definitions::{Definitions, stored_bundle};
 pub(crate) use hosted::{Hosted, load};
 use lanes::Lanes;
+pub(crate) use learn::estimate;
 use timers::Timers;
 pub(crate) use views::{gates_and_events, quiet_alone, view};
 
