@@ -1,22 +1,12 @@
 //! One try of an action: how it can end, and whether another may help. The one place that decides what is
 //! the world's fault; it knows nothing of shells or HTTP.
 
-use wonder_core::backoff::delay_ms;
-use wonder_core::def::{Backoff, Effect, Retry};
+use wonder_core::backoff::{TRIES, delay_ms};
+use wonder_core::def::{Effect, Retry};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::value::Value;
 
 use crate::leash::Halt;
-
-/// Tries of an action whose file says nothing: 1 s, then 2 s between them, times a jitter.
-const TRIES: Retry = Retry {
-    max_attempts: 3,
-    backoff: Backoff {
-        kind: wonder_core::def::BackoffKind::Exponential,
-        initial_delay_ms: 1_000,
-        max_delay_ms: 60_000,
-    },
-};
 
 /// The longest `Retry-After` that is waited for.
 const RETRY_AFTER_MS_MAX: u64 = 600_000;
@@ -64,18 +54,6 @@ impl From<Halt> for Broken {
     }
 }
 
-/// Whether the world broke it, so that the same request may do better later. A mistake in the request, an
-/// exit code or a timeout is none of these.
-pub(crate) fn is_infrastructural(failure: &Failure) -> bool {
-    match failure.kind {
-        ErrorKind::Network | ErrorKind::RateLimited | ErrorKind::ProviderError => true,
-        ErrorKind::HttpStatus => {
-            failure.details.get("status").and_then(Value::as_i64).is_some_and(|status| status >= 500)
-        }
-        _ => false,
-    }
-}
-
 /// How an action is tried: how often, and what a second time would mean.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tries {
@@ -97,7 +75,7 @@ impl Tries {
     /// How long to wait before another try, after `made` of them; None: that was the last.
     pub(crate) fn again_after_ms(&self, failure: &Failure, reach: Reach, made: u32) -> Option<u64> {
         let twice = self.effect == Effect::Once && reach != Reach::Nothing;
-        if made >= self.retry.max_attempts || twice || !is_infrastructural(failure) {
+        if made >= self.retry.max_attempts || twice || !failure.is_infrastructural() {
             return None;
         }
         let asked = failure.details.get("retry_after_ms").and_then(Value::as_i64).unwrap_or(0);
@@ -132,12 +110,12 @@ mod tests {
     fn only_the_worlds_faults_are_tried_again() {
         let again = [ErrorKind::Network, ErrorKind::RateLimited, ErrorKind::ProviderError];
         for kind in ErrorKind::ALL {
-            assert_eq!(is_infrastructural(&failed(kind)), again.contains(&kind), "{kind}");
+            assert_eq!(failed(kind).is_infrastructural(), again.contains(&kind), "{kind}");
         }
         for (code, expected) in
             [(400, false), (401, false), (403, false), (404, false), (500, true), (503, true)]
         {
-            assert_eq!(is_infrastructural(&status(code)), expected, "{code}");
+            assert_eq!(status(code).is_infrastructural(), expected, "{code}");
         }
     }
 

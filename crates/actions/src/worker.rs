@@ -149,6 +149,7 @@ async fn tries(errand: &mut Errand<'_>, more: &mut u32) -> Tried {
     let tries = Tries::new(def.execution.retry_policy, def.effect(), job.seed, salt);
     let mut made = 0;
     loop {
+        let calls = errand.spend.calls;
         let broken = match once(errand).await {
             Err(Broken::Failed { failure, reach }) => (failure, reach),
             ended => return ended,
@@ -160,6 +161,8 @@ async fn tries(errand: &mut Errand<'_>, more: &mut u32) -> Tried {
         };
         let (next, max) = (made + 1, tries.max());
         errand.say(Stream::Note, format!("try {next} of {max} in {delay_ms} ms: {}", failure.message));
+        // A call and its tries are one call: that is what was reserved for it.
+        errand.spend.calls = calls;
         errand.leash.wait(delay_ms).await?;
         *more += 1;
     }

@@ -1,7 +1,13 @@
 //! How long to wait before another try: `none`, initial × k, or initial × 2^(k−1), at most the maximum,
 //! times a seeded share between a half and one, so that a hundred failed branches do not come back at once.
 
-use crate::def::{Backoff, BackoffKind};
+use crate::def::{Backoff, BackoffKind, Retry};
+
+/// Tries of an action whose file says nothing: 1 s, then 2 s between them, times a jitter.
+pub const TRIES: Retry = Retry {
+    max_attempts: 3,
+    backoff: Backoff { kind: BackoffKind::Exponential, initial_delay_ms: 1_000, max_delay_ms: 60_000 },
+};
 
 /// The wait before try `k + 1`, where `k` counts from 1. The same seed and salt give the same wait.
 pub fn delay_ms(backoff: &Backoff, k: u32, seed: u64, salt: u64) -> u64 {

@@ -127,6 +127,18 @@ impl Failure {
         self
     }
 
+    /// Whether the world broke it, so that the same action may do better later: what workers try again by
+    /// themselves. A mistake in the request, an exit code or a timeout is none of these.
+    pub fn is_infrastructural(&self) -> bool {
+        match self.kind {
+            ErrorKind::Network | ErrorKind::RateLimited | ErrorKind::ProviderError => true,
+            ErrorKind::HttpStatus => {
+                self.details.get("status").and_then(Value::as_i64).is_some_and(|status| status >= 500)
+            }
+            _ => false,
+        }
+    }
+
     /// What expressions see.
     pub fn to_value(&self) -> Value {
         let mut map = Map::new();

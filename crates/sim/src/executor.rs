@@ -1,11 +1,14 @@
 //! Tasks without workers: an order goes through the same [`TaskMachine`] that a worker drives, and how long
-//! it would take is counted instead of waited for. Infrastructure tries are not simulated.
+//! it would take is counted instead of waited for. A scripted outcome is how the action went after all its
+//! tries; an action's own `mock` is tried as its `retry_policy` says, and once without one: the tries that a
+//! worker makes by default would only blur what a scenario is about.
 
 use std::collections::BTreeMap;
 
+use wonder_core::backoff;
 use wonder_core::command::TaskOrder;
 use wonder_core::cost::{Spend, price_usd_micros};
-use wonder_core::def::{Implementation, Name};
+use wonder_core::def::{Effect, Implementation, Mock, Name};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::TokenId;
 use wonder_core::graph::{Action, Graph};
@@ -26,12 +29,18 @@ pub struct Performance {
     pub duration_ms: u64,
     /// What each action spent, and when it was done, from the start.
     pub spent: Vec<(u64, Spend)>,
+    /// Tries of its actions beyond the first of each.
+    pub tries: u32,
     pub on_cancel: OnCancel,
 }
 
 impl Performance {
     pub fn report(&self) -> TaskReport {
-        TaskReport { outcome: self.outcome.clone(), spend: self.spend_until(self.duration_ms), tries: 0 }
+        TaskReport {
+            outcome: self.outcome.clone(),
+            spend: self.spend_until(self.duration_ms),
+            tries: self.tries,
+        }
     }
 
     /// What a task reports that was stopped so long after its start.
@@ -47,18 +56,22 @@ impl Performance {
     }
 }
 
-/// Which attempts have performed a step: the try's number counts the earlier ones, so that a repeated
-/// dispatch of the same attempt is the same try.
+/// How often each attempt has tried a step: a try's number counts those of earlier attempts, so that a
+/// repeated dispatch of the same attempt makes the same tries.
 #[derive(Clone, Debug, Default)]
-pub struct Tries(BTreeMap<(Name, TokenId, Name), Vec<u32>>);
+pub struct Tries(BTreeMap<(Name, TokenId, Name), BTreeMap<u32, u32>>);
 
 impl Tries {
     fn number(&mut self, order: &TaskOrder, step: &Name) -> u32 {
         let attempts = self.0.entry((order.run.clone(), order.token, step.clone())).or_default();
-        if !attempts.contains(&order.attempt) {
-            attempts.push(order.attempt);
+        attempts.entry(order.attempt).or_insert(1);
+        attempts.range(..order.attempt).map(|(_, tries)| *tries).sum()
+    }
+
+    fn tried(&mut self, order: &TaskOrder, step: &Name, tries: u32) {
+        if let Some(attempts) = self.0.get_mut(&(order.run.clone(), order.token, step.clone())) {
+            attempts.insert(order.attempt, tries);
         }
-        attempts.iter().filter(|attempt| **attempt < order.attempt).count() as u32
     }
 }
 
@@ -73,6 +86,7 @@ pub fn perform(
         outcome: TaskOutcome::Cancelled,
         duration_ms: 0,
         spent: Vec::new(),
+        tries: 0,
         on_cancel: outcomes.on_cancel(at),
     };
     let lost = outcomes.lose(at);
@@ -108,6 +122,8 @@ pub fn perform(
             done.duration_ms = timeout_ms;
             break;
         }
+        tries.tried(order, &call.step, act.tries + 1);
+        done.tries += act.tries;
         done.duration_ms = ends_ms;
         done.spent.push((ends_ms, priced(act.spend, &call.action, graph)));
         machine.answer(act.result);
@@ -124,12 +140,13 @@ struct Acted {
     result: Result<Value, Failure>,
     delay_ms: u64,
     spend: Spend,
+    tries: u32,
 }
 
 fn act(call: &ActionCall, asked: &Asked<'_>, outcomes: &dyn Outcomes) -> Acted {
     match outcomes.act(asked) {
         None => usual(call, asked),
-        Some(Act { result: Some(result), delay_ms, spend }) => Acted { result, delay_ms, spend },
+        Some(Act { result: Some(result), delay_ms, spend }) => Acted { result, delay_ms, spend, tries: 0 },
         Some(Act { result: None, delay_ms, spend }) => Acted { delay_ms, spend, ..usual(call, asked) },
     }
 }
@@ -141,7 +158,7 @@ fn within_own_time(call: &ActionCall, act: Acted) -> Acted {
             let message = format!("{} took longer than {limit_ms} ms", call.action.def.implementation.kind());
             let failure = Failure::new(ErrorKind::Timeout, message)
                 .with_details(Value::map([("layer", Value::str("action"))]));
-            Acted { result: Err(failure), delay_ms: limit_ms, spend: act.spend }
+            Acted { result: Err(failure), delay_ms: limit_ms, ..act }
         }
         _ => act,
     }
@@ -150,10 +167,36 @@ fn within_own_time(call: &ActionCall, act: Acted) -> Acted {
 /// What an action gives when nobody scripted it: its own `mock`, or something of the right shape.
 fn usual(call: &ActionCall, asked: &Asked<'_>) -> Acted {
     if let Implementation::Mock(script) = &call.action.def.implementation {
-        let answer = mock::outcome(script, asked.try_number, &call.scope);
-        return Acted { result: answer.result, delay_ms: answer.delay_ms, spend: answer.spend };
+        return tried(script, call, asked.try_number);
     }
-    Acted { result: Ok(shaped(&call.action, Value::str("ok"))), delay_ms: 0, spend: Spend::default() }
+    Acted {
+        result: Ok(shaped(&call.action, Value::str("ok"))),
+        delay_ms: 0,
+        spend: Spend::default(),
+        tries: 0,
+    }
+}
+
+/// A mock as a worker tries it: again, by its policy, while the world is to blame.
+fn tried(script: &Mock, call: &ActionCall, first: u32) -> Acted {
+    let def = &call.action.def;
+    let policy = def.execution.retry_policy;
+    let (mut delay_ms, mut spend, mut made) = (0, Spend::default(), 0);
+    loop {
+        let answer = mock::outcome(script, first + made, &call.scope);
+        made += 1;
+        delay_ms += answer.delay_ms;
+        spend.add(&answer.spend);
+        let again = policy.filter(|retry| made < retry.max_attempts && def.effect() != Effect::Once);
+        match (answer.result, again) {
+            (Err(failure), Some(retry)) if failure.is_infrastructural() => {
+                // A call and its tries are one call.
+                spend.calls -= answer.spend.calls;
+                delay_ms += backoff::delay_ms(&retry.backoff, made, 0, 0);
+            }
+            (result, _) => return Acted { result, delay_ms, spend, tries: made - 1 },
+        }
+    }
 }
 
 /// A scripted result in the shape that such an action gives: `{score: 9}` of a model is its `json`.

@@ -318,19 +318,18 @@ fn out_of_time(budget: &Budget, spent: &Spend) -> Option<String> {
 /// Which bound would be broken, in words; None if it fits.
 fn over(budget: &Budget, spent: &Spend, reserved: &Allowance, wanted: &Allowance) -> Option<String> {
     let lines = [
-        ("dollars", budget.usd_micros, spent.usd_micros, reserved.usd_micros, wanted.usd_micros),
-        ("tokens", budget.tokens, spent.tokens(), reserved.tokens, wanted.tokens),
-        ("calls", budget.calls, spent.calls, reserved.calls, wanted.calls),
+        ("", budget.usd_micros, spent.usd_micros, reserved.usd_micros, wanted.usd_micros),
+        (" tokens", budget.tokens, spent.tokens(), reserved.tokens, wanted.tokens),
+        (" calls", budget.calls, spent.calls, reserved.calls, wanted.calls),
     ];
     lines.into_iter().find_map(|(unit, limit, spent, reserved, wanted)| {
         let limit = limit?;
         let total = spent.saturating_add(reserved).saturating_add(wanted);
         let breaks = wanted > 0 && total > limit;
-        let shown =
-            |amount: u64| if unit == "dollars" { dollars(amount) } else { format!("{amount} {unit}") };
+        let shown = |amount: u64| if unit.is_empty() { dollars(amount) } else { amount.to_string() };
         breaks.then(|| {
             let (spent, limit, wanted) = (shown(spent), shown(limit), shown(wanted));
-            format!("{spent} of {limit} are spent, and the next call may need {wanted}")
+            format!("{spent} of {limit}{unit} are spent, and the next call may need {wanted}")
         })
     })
 }

@@ -1,0 +1,62 @@
+//! The limits of the machine itself, measured in the same run and the same directory: what one commit, one
+//! row in a shared commit, and one fdatasync cost without an engine.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+/// How long each limit is measured.
+const FOR: Duration = Duration::from_millis(700);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raw {
+    /// Milliseconds of one `FULL` commit of one row.
+    pub(crate) commit_ms: f64,
+    /// Rows a second with 64 rows a commit.
+    pub(crate) rows_per_s: f64,
+    pub(crate) fdatasync_per_s: f64,
+}
+
+pub(crate) fn measure(dir: &Path) -> Raw {
+    let rate = |rows: usize| rows_per_second(dir, rows);
+    Raw { commit_ms: 1_000.0 / rate(1), rows_per_s: rate(64), fdatasync_per_s: syncs_per_second(dir) }
+}
+
+fn rows_per_second(dir: &Path, rows: usize) -> f64 {
+    let path = dir.join(format!("raw-{rows}.db"));
+    let connection = Connection::open(&path).expect("a database");
+    let pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; \
+                   CREATE TABLE t (a INTEGER, b INTEGER, c TEXT, PRIMARY KEY (a, b)) WITHOUT ROWID;";
+    connection.execute_batch(pragmas).expect("pragmas");
+    let body = "x".repeat(300);
+    let (began, mut written) = (Instant::now(), 0usize);
+    while began.elapsed() < FOR {
+        connection.execute_batch("BEGIN IMMEDIATE").expect("begin");
+        let mut insert = connection.prepare_cached("INSERT INTO t VALUES (1, ?, ?)").expect("a statement");
+        for _ in 0..rows {
+            insert.execute(rusqlite::params![written as i64, body]).expect("a row");
+            written += 1;
+        }
+        connection.execute_batch("COMMIT").expect("commit");
+    }
+    let rate = written as f64 / began.elapsed().as_secs_f64();
+    drop(std::fs::remove_file(path));
+    rate
+}
+
+fn syncs_per_second(dir: &Path) -> f64 {
+    let path = dir.join("raw.bin");
+    let mut file = File::create(&path).expect("a file");
+    let (began, mut syncs) = (Instant::now(), 0);
+    while began.elapsed() < FOR {
+        file.write_all(&[7; 512]).expect("a write");
+        file.sync_data().expect("a sync");
+        syncs += 1;
+    }
+    let rate = f64::from(syncs) / began.elapsed().as_secs_f64();
+    drop(std::fs::remove_file(path));
+    rate
+}
