@@ -4,10 +4,12 @@
 //! begun when the host leaves is let go, for it is still owed.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -15,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use wonder_actions::{Job, Said, Sink, Stream, Worker};
 use wonder_core::command::TaskOrder;
-use wonder_core::def::{Effect, Name};
+use wonder_core::def::{Effect, Implementation, Name};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::Task;
 use wonder_core::input::{TaskOutcome, TaskReport};
@@ -67,11 +69,19 @@ impl Executor {
         }
     }
 
-    pub(crate) fn start(&mut self, order: Box<TaskOrder>, task: Arc<Task>, workdir: Arc<PathBuf>) {
+    /// Begins a task. What can be done at once, without waiting for anything, is done at once, and its
+    /// report given back: a no-op is cheaper than handing it to another thread.
+    pub(crate) fn start(
+        &mut self,
+        order: Box<TaskOrder>,
+        task: Arc<Task>,
+        workdir: Arc<PathBuf>,
+    ) -> Option<HostEvent> {
         let key = TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt };
         if self.leaving.load(Ordering::Relaxed) || self.out.contains_key(&key) {
-            return;
+            return None;
         }
+        let light = is_light(&task);
         let cancel = CancellationToken::new();
         self.out.insert(key.clone(), cancel.clone());
         let errand = Errand {
@@ -86,7 +96,22 @@ impl Executor {
             workdir,
             cancel,
         };
-        self.runtime.spawn(errand.run());
+        let driver = self.driver.clone();
+        if !light {
+            self.runtime.spawn(async move { tell(&driver, errand.run().await) });
+            return None;
+        }
+        let mut errand = Box::pin(errand.run());
+        let runtime = self.runtime.enter();
+        let first = errand.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop(runtime);
+        match first {
+            Poll::Ready(event) => Some(event),
+            Poll::Pending => {
+                self.runtime.spawn(async move { tell(&driver, errand.await) });
+                None
+            }
+        }
     }
 
     /// False if it is not out.
@@ -119,6 +144,19 @@ impl Executor {
     }
 }
 
+/// Whether beginning it takes no time worth mentioning: no process, no connection.
+fn is_light(task: &Task) -> bool {
+    task.steps.iter().all(|step| {
+        let implementation = &step.action.def.implementation;
+        matches!(implementation, Implementation::Mock(_)) || step.action.coordinated.is_some()
+    })
+}
+
+/// The driver is gone only when the host is.
+fn tell(driver: &Sender<HostEvent>, event: HostEvent) {
+    drop(driver.send(event));
+}
+
 /// One order, from its turn to its report.
 struct Errand {
     worker: Worker,
@@ -140,9 +178,9 @@ enum Turn {
 }
 
 impl Errand {
-    async fn run(self) {
-        let (driver, key) = (self.driver.clone(), self.key.clone());
-        let event = match self.turn().await {
+    async fn run(self) -> HostEvent {
+        let key = self.key.clone();
+        match self.turn().await {
             // What has not begun is still owed: the next owner begins it.
             _ if self.leaving.load(Ordering::Relaxed) => HostEvent::Dropped { key },
             Turn::Cancelled => HostEvent::Report { key, report: untried(TaskOutcome::Cancelled) },
@@ -155,9 +193,7 @@ impl Errand {
                     None => HostEvent::Dropped { key },
                 }
             }
-        };
-        // The driver is gone only when the host is.
-        drop(driver.send(event));
+        }
     }
 
     async fn turn(&self) -> Turn {

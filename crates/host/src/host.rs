@@ -75,6 +75,9 @@ impl Host {
             Request::Learnt { workflow } => self.learnt(workflow).await,
             Request::Wait { run, wait_ms } => self.wait(run, wait_ms).await,
             Request::Find { run } => {
+                if let Some(response) = self.told(Request::Find { run: run.clone() }).await? {
+                    return Ok(response);
+                }
                 let run = self.resolve(run).await?;
                 self.found(Request::Find { run: run.clone() }, run).await
             }
@@ -94,6 +97,10 @@ impl Host {
                 signal.run = self.resolve(signal.run).await?;
                 let run = signal.run.clone();
                 self.found(Request::Signal(signal), run).await
+            }
+            Request::Answer(answer) if is_whole(&answer.gate) => {
+                let run = answer.gate.rsplit_once(':').map(|(run, _)| run.to_owned()).unwrap_or_default();
+                self.found(Request::Answer(answer), run).await
             }
             Request::Answer(answer) => {
                 let gate = self.gate(answer.gate).await?;
@@ -215,6 +222,10 @@ impl Host {
     }
 
     async fn wait(&self, run: String, wait_ms: u64) -> Reply<Response> {
+        // In memory under its whole id, which is how whoever started it asks.
+        if let Some(answer) = self.told(Request::Wait { run: run.clone(), wait_ms }).await? {
+            return Ok(answer);
+        }
         let run = self.resolve(run).await?;
         let until = Instant::now() + Duration::from_millis(wait_ms);
         let bell = self.0.shared.follow([Name::from(run.as_str())]);
@@ -265,6 +276,12 @@ impl Host {
             self.listen(&bell, until).await;
         }
     }
+}
+
+/// A gate's whole id, which need not be looked up.
+fn is_whole(gate: &str) -> bool {
+    const ULID: usize = 26;
+    gate.rsplit_once(':').is_some_and(|(run, _)| run.len() >= ULID)
 }
 
 fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {

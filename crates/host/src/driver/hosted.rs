@@ -17,6 +17,9 @@ use crate::store::{Reader, RunUpdate, StoredRun};
 
 /// A sleeper leaves memory if it sleeps longer than this.
 const NAP_MS: u64 = 60_000;
+/// Ended runs that stay for a while, if they are small: whoever started one is about to ask how it went.
+const LINGERING_MAX: usize = 256;
+const LINGERING_BYTES_MAX: u64 = 16 << 10;
 
 /// A run as its host keeps it.
 #[derive(Debug)]
@@ -157,9 +160,33 @@ impl Driver {
                 self.executor.forget(&id);
                 // Its children have ended with it; a retry would ask for it again.
                 self.shared.leave_alone(&id);
+                if self.lingers(&id) {
+                    continue;
+                }
             }
             self.runs.remove(&id);
         }
+    }
+
+    fn lingers(&mut self, id: &Name) -> bool {
+        let state = self.runs[id].run.state();
+        if state.context_bytes > LINGERING_BYTES_MAX
+            || state.tokens.len() > 100
+            || self.runs[id].parent.is_some()
+        {
+            return false;
+        }
+        if !self.lingering.contains(id) {
+            self.lingering.push_back(id.clone());
+        }
+        if self.lingering.len() > LINGERING_MAX
+            && let Some(oldest) = self.lingering.pop_front()
+            // It may have been retried meanwhile.
+            && self.runs.get(&oldest).is_some_and(|hosted| hosted.run.status().is_end())
+        {
+            self.runs.remove(&oldest);
+        }
+        true
     }
 
     /// Nothing is out, and the next thing that happens is a time far off.
@@ -177,7 +204,9 @@ impl Driver {
     /// Nothing will happen to it, or to what it called, until somebody says something.
     pub(super) fn is_quiet(&self, id: &str) -> bool {
         let Some(hosted) = self.runs.get(id) else { return self.was_left_quiet(id) };
-        quiet_alone(&hosted.run) && hosted.children_out().all(|child| self.is_quiet(child))
+        // A child that has ended is about to be reported: its caller will move.
+        let ended = |child: &Name| self.runs.get(child).is_some_and(|hosted| hosted.run.status().is_end());
+        quiet_alone(&hosted.run) && hosted.children_out().all(|child| !ended(child) && self.is_quiet(child))
     }
 
     /// Of a run out of memory its row tells: nothing about it is uncommitted.

@@ -114,6 +114,8 @@ pub(crate) struct Driver {
     timers: Timers,
     lanes: Lanes,
     waiters: BTreeMap<Name, Vec<Waiter>>,
+    /// Ended runs that somebody may still ask about, the oldest first.
+    lingering: VecDeque<Name>,
     /// To be taken before what the inbox holds.
     backlog: VecDeque<HostEvent>,
     words: VecDeque<Word>,
@@ -162,6 +164,7 @@ impl Driver {
             timers,
             lanes: Lanes::default(),
             waiters: BTreeMap::new(),
+            lingering: VecDeque::new(),
             backlog: VecDeque::new(),
             words: VecDeque::new(),
             batch: Vec::new(),
@@ -416,7 +419,8 @@ impl Driver {
         match command {
             Command::RunTask(order) => {
                 let Some(task) = hosted.run.graph().tasks.get(&order.task).cloned() else { return };
-                self.executor.start(order, task, hosted.workdir.clone());
+                let done = self.executor.start(order, task, hosted.workdir.clone());
+                self.backlog.extend(done);
             }
             Command::CancelTask { token, attempt } => {
                 let key = TaskKey { run: id.clone(), token, attempt };
