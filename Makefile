@@ -32,8 +32,10 @@ soak:
 	cargo run --quiet --release -p wonder-sim -- --seeds 100000
 	WONDER_KILLS=500 cargo test -p wonder-e2e -- kill
 
-# Cost per node as graphs, fan-outs and states grow.
+# What the engine costs, beside the raw limits of the same run; then the core alone, as things grow.
 bench:
+	cargo build --quiet --release -p wonder-cli -p wonder-bench
+	target/release/wonder-bench --json target/bench.json
 	cargo run --quiet --release -p wonder-sim -- scale
 
 fmt:
