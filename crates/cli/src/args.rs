@@ -56,9 +56,11 @@ pub(crate) enum Verb {
     Watch(WatchArgs),
     Logs(LogsArgs),
     Events(EventsArgs),
+    Cost(CostArgs),
     Why(WhyArgs),
     Gates(GatesArgs),
     Validate(ValidateArgs),
+    Plan(PlanArgs),
     Graph(GraphArgs),
     Schema(SchemaArgs),
     Explain(ExplainArgs),
@@ -223,11 +225,19 @@ pub(crate) struct ListArgs {
 
 /// Show one run: its nodes with times, attempts and cost, its gates, what came out
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  wonder show last\n  wonder show 7Q2M4K1Z -o json | jq .nodes")]
+#[command(after_help = "Examples:\n  \
+    wonder show last\n  \
+    wonder show 7Q2M4K1Z -o json | jq .nodes\n  \
+    wonder show last --graph --format dot | dot -Tsvg > run.svg")]
 pub(crate) struct ShowArgs {
     /// A run: its id, the beginning or end of it, or `last`
     #[arg(default_value = "last")]
     pub run: String,
+    /// Draw the graph as this run has it now: where it stands, and what it added
+    #[arg(long)]
+    pub graph: bool,
+    #[arg(long, default_value = "mermaid", requires = "graph")]
+    pub format: Drawing,
 }
 
 /// Follow a run that somebody else carries on
@@ -273,6 +283,35 @@ pub(crate) struct EventsArgs {
     pub after: u64,
 }
 
+/// Say what a run cost, or all runs together
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder cost last\n  \
+    wonder cost 7Q2M4K1Z --attempts -o json | jq .total\n  \
+    wonder cost --by day --since 7d\n\n\
+    A run is counted with all it called. TRIES are those of actions beyond the first; TIME is task time.")]
+pub(crate) struct CostArgs {
+    /// A run: its id, the beginning or end of it, or `last`; without one, all runs
+    pub run: Option<String>,
+    /// Each attempt too
+    #[arg(long, requires = "run")]
+    pub attempts: bool,
+    /// What all runs are put together by
+    #[arg(long, default_value = "workflow", conflicts_with = "run")]
+    pub by: By,
+    /// Only runs started since then: 7d, 24h, or a day such as 2026-01-31
+    #[arg(long, value_name = "WHEN", conflicts_with = "run")]
+    pub since: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum By {
+    Workflow,
+    /// Of its start, in UTC
+    Day,
+    Status,
+}
+
 /// Say what each part of a run waits for
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  wonder why last")]
@@ -296,6 +335,19 @@ pub(crate) struct GatesArgs {
 pub(crate) struct ValidateArgs {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+}
+
+/// Say what a workflow will do, cost and take, and what is missing; nothing is run
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder plan judge.yaml\n  \
+    wonder plan nightly.yaml --strict -o json | jq .missing")]
+pub(crate) struct PlanArgs {
+    /// The file that defines the workflow; of several workflows in it, the first is planned
+    pub file: PathBuf,
+    /// Exit with 2 if something is missing: a secret, a key, a program
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// Draw a workflow

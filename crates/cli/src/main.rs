@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use args::{Cli, Verb};
 use clap::Parser;
 use session::Session;
-use verbs::{act, answer, look, run, stream, write};
+use verbs::{act, answer, cost, look, plan, run, stream, write};
 
 fn main() -> ExitCode {
     let Cli { common, verb } = Cli::parse();
@@ -49,10 +49,12 @@ fn main() -> ExitCode {
         Verb::Watch(args) => engine.block_on(look::watch(args, &session)),
         Verb::Logs(args) => engine.block_on(stream::logs(args, &session)),
         Verb::Events(args) => engine.block_on(stream::events(args, &session)),
+        Verb::Cost(args) => engine.block_on(cost::cost(args, &session)),
         Verb::Why(args) => engine.block_on(look::why(args, &session)),
         Verb::Gates(args) => engine.block_on(look::gates(args, &session)),
         // Writing workflows, without an engine.
         Verb::Validate(args) => write::validate(&args, screen),
+        Verb::Plan(args) => plan::plan(&args, &session),
         Verb::Graph(args) => write::graph(&args, &session),
         Verb::Schema(_) => write::schema(screen),
         Verb::Explain(args) => write::explain(&args, screen),

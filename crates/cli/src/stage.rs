@@ -1,15 +1,19 @@
-//! A toy host on virtual time, for screens that look the same every day: mocks only, no disk, no clock.
+//! A toy host on virtual time, for screens that look the same every day: mocks, and models that answer by their
+//! name; no disk, no clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wonder_core::cost::Spend;
-use wonder_core::def::{Implementation, Name};
+use wonder_core::command::Overrides;
+use wonder_core::cost::{Spend, price_usd_micros};
+use wonder_core::def::{Implementation, LlmCall, Name};
+use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::{Event, TokenId};
 use wonder_core::graph::Graph;
 use wonder_core::input::{ChildOutcome, Parent, TaskOutcome, TaskReport};
+use wonder_core::mock::MockAnswer;
 use wonder_core::task::{Ask, TaskMachine};
-use wonder_core::{Command, Input, Run, RunStatus, StartRun, Time, Value, mock};
+use wonder_core::{Command, Input, Move, Run, RunStatus, StartRun, Time, Value, mock};
 use wonder_engine::{GateView, LogLine, LogStream, RunRow, RunView, Status, Updates, WaitView};
 
 use crate::view::family::Family;
@@ -21,6 +25,8 @@ pub(crate) const ROOT: &str = "01KDTXS6001JD7Q2M4K1ZABCDE";
 struct Hosted {
     run: Run,
     log: Vec<Event>,
+    /// Every move of every token, as the core made them.
+    moves: Vec<Move>,
     parent: Option<(Name, TokenId, u32)>,
     told: bool,
 }
@@ -60,7 +66,7 @@ impl Stage {
     fn start(&mut self, graph: &Arc<Graph>, start: StartRun, parent: Option<(Name, TokenId, u32)>) {
         let id = start.id.clone();
         let run = Run::new(Arc::clone(graph));
-        self.runs.insert(id.clone(), Hosted { run, log: Vec::new(), parent, told: false });
+        self.runs.insert(id.clone(), Hosted { run, log: Vec::new(), moves: Vec::new(), parent, told: false });
         self.tell(&id, Input::StartRun(Box::new(start)));
     }
 
@@ -117,6 +123,7 @@ impl Stage {
         let Some(hosted) = self.runs.get_mut(id) else { return };
         let Ok(step) = hosted.run.handle(input, self.now) else { return };
         hosted.log.extend(step.events.iter().cloned());
+        hosted.moves.extend(&step.moves);
         self.journal.extend(step.events.into_iter().map(|event| (id.to_string(), event)));
         for command in step.commands {
             self.perform(id, command);
@@ -127,23 +134,29 @@ impl Stage {
     fn perform(&mut self, id: &Name, command: Command) {
         match command {
             Command::RunTask(order) => {
-                let task = self.runs[id].run.graph().tasks[&order.task].clone();
+                let graph = Arc::clone(self.runs[id].run.graph());
+                let task = graph.tasks[&order.task].clone();
+                let overrides = order.overrides.clone();
                 let mut machine = TaskMachine::start(task, order.input, order.feedback, order.overrides);
                 let (mut spend, mut delay_ms) = (Spend::default(), 0);
                 let outcome = loop {
                     match machine.ask() {
                         Ask::Done(outcome) => break outcome,
                         Ask::Perform(call) => {
-                            let Implementation::Mock(script) = &call.action.def.implementation else {
-                                panic!("this host can only mock");
+                            let answer = match &call.action.def.implementation {
+                                Implementation::Mock(script) => {
+                                    mock::outcome(script, order.attempt - 1, &call.scope)
+                                }
+                                Implementation::LlmCall(model) => model_answer(&graph, model, &overrides),
+                                _ => panic!("this host can only mock"),
                             };
-                            let answer = mock::outcome(script, order.attempt - 1, &call.scope);
                             spend.add(&answer.spend);
                             delay_ms += answer.delay_ms;
                             machine.answer(answer.result);
                         }
                     }
                 };
+                spend.duration_ms = delay_ms;
                 let report = TaskReport { outcome, spend, tries: 0 };
                 let (token, attempt) = (order.token, order.attempt);
                 self.later(delay_ms, id, Input::TaskFinished { token, attempt, report });
@@ -207,6 +220,16 @@ impl Stage {
         self.runs[ROOT].run.why().iter().map(ToString::to_string).collect()
     }
 
+    /// The definition of the root run.
+    pub(crate) fn definition(&self) -> &Arc<Graph> {
+        &self.library[&self.runs[ROOT].run.graph().name]
+    }
+
+    /// A run and its moves, for each run.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (&str, &Run, &[Move])> {
+        self.runs.iter().map(|(id, hosted)| (&**id, &hosted.run, hosted.moves.as_slice()))
+    }
+
     pub(crate) fn gates(&self) -> Vec<GateView> {
         let mut gates = Vec::new();
         for (id, hosted) in &self.runs {
@@ -233,15 +256,24 @@ impl Stage {
     }
 
     pub(crate) fn row(&self) -> RunRow {
-        let run = &self.runs[ROOT].run;
+        self.row_of(&Name::from(ROOT))
+    }
+
+    /// Of every run, the newest first.
+    pub(crate) fn rows(&self) -> Vec<RunRow> {
+        self.runs.keys().rev().map(|id| self.row_of(id)).collect()
+    }
+
+    fn row_of(&self, id: &Name) -> RunRow {
+        let Hosted { run, parent, .. } = &self.runs[id];
         let ended = run.status().is_end();
         RunRow {
-            run: ROOT.to_owned(),
+            run: id.to_string(),
             workflow: run.graph().name.to_string(),
             version: run.graph().version,
             status: Status::of(run.status(), run.is_waiting()),
             root: ROOT.to_owned(),
-            parent: None,
+            parent: parent.as_ref().map(|(run, _, _)| run.to_string()),
             started_at: run.state().started_at,
             ended_at: ended.then_some(run.state().now),
             usd_micros: run.spend().usd_micros,
@@ -275,4 +307,30 @@ impl Stage {
             row,
         }
     }
+}
+
+/// A call takes 400 ms and costs what its profile says. A profile called `shy…` refuses, one called `sloppy`
+/// answers what was not asked for, all others do well.
+fn model_answer(graph: &Graph, call: &LlmCall, overrides: &Overrides) -> MockAnswer {
+    let written = overrides.model.clone().or_else(|| call.model.as_ref().map(|model| model.text.clone()));
+    let written = written.expect("a call of this stage names its model");
+    let model = graph.cheaper(&written, overrides.downgrades as usize);
+    let result = match &*model {
+        name if name.starts_with("shy") => Err(Failure::new(ErrorKind::ModelRefused, "I would rather not")),
+        "sloppy" if overrides.append.is_empty() => {
+            Err(Failure::new(ErrorKind::ContractViolation, "score: expected a number"))
+        }
+        _ => Ok(Value::map([("text", Value::from("fine".to_owned()))])),
+    };
+    let prices = graph.models[&model].prices;
+    let spend = Spend {
+        usd_micros: price_usd_micros(&prices, 1_000, 200, 100),
+        input_tokens: 1_000,
+        output_tokens: 100,
+        cached_tokens: 200,
+        calls: 1,
+        model_used: Some(model),
+        ..Spend::default()
+    };
+    MockAnswer { result, delay_ms: 400, spend }
 }

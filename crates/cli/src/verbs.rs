@@ -3,7 +3,10 @@
 pub(crate) mod act;
 pub(crate) mod answer;
 pub(crate) mod carry_on;
+pub(crate) mod cost;
+pub(crate) mod draw;
 pub(crate) mod look;
+pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod stream;
 pub(crate) mod write;

@@ -1,16 +1,21 @@
 //! Screens: data in, text out. Nothing here prints, waits, asks an engine or knows the time.
 
+pub(crate) mod changes;
+pub(crate) mod cost;
 pub(crate) mod events;
 pub(crate) mod family;
 pub(crate) mod frame;
+pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod paint;
 pub(crate) mod plain;
+pub(crate) mod plan;
 pub(crate) mod result;
 mod row;
 pub(crate) mod show;
 pub(crate) mod table;
 mod tree;
+mod walk;
 pub(crate) mod words;
 
 #[cfg(test)]

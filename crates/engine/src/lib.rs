@@ -5,6 +5,7 @@
 //! request can be passed on as it is. No IO, no async runtime: a pending answer is a boxed future.
 
 mod error;
+pub mod plan;
 mod request;
 pub mod timeline;
 mod view;

@@ -1,13 +1,23 @@
-//! A run as its events tell it: every visit of every node with its times, attempts and cost.
+//! A run as its events tell it: every visit of every node with its moves, attempts and cost, what the run
+//! changed in how it goes on, what became of its budget.
 //!
-//! A fold over events, for whoever shows a run: the live tree, `show`, the timeline. The run itself forgets
-//! what has ended; this remembers it. It decides nothing and is stored nowhere.
+//! A fold over events, for whoever shows a run: the live tree, `show`, `cost`, the timeline. The run itself
+//! forgets what has ended; this remembers it. It decides nothing and is stored nowhere.
 
-use std::collections::BTreeMap;
+mod group;
+mod token;
+mod visit;
 
-use wonder_core::cost::Spend;
+use std::collections::{BTreeMap, BTreeSet};
+
+use visit::Now;
+pub use visit::{Attempt, Move, Visit};
+use wonder_core::command::Overrides;
+use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
-use wonder_core::event::{BranchRef, Event, EventKind, GateId, GateKind, GroupId, Report, Then, TokenId};
+use wonder_core::event::{
+    BranchRef, Event, EventKind, GateId, GateKind, GroupId, PauseReason, Report, RunChange, TokenId,
+};
 use wonder_core::{RunStatus, Time, TokenStatus, Value};
 
 #[derive(Clone, Debug, Default)]
@@ -21,35 +31,20 @@ pub struct Timeline {
     pub visits: BTreeMap<TokenId, Visit>,
     pub groups: BTreeMap<GroupId, GroupView>,
     pub gates: BTreeMap<GateId, OpenGate>,
+    /// As the run itself sums it: of its own attempts, and of child runs as far as they have told.
     pub spend: Spend,
-    pub mutations: Vec<String>,
-}
-
-/// One token: one visit of one node.
-#[derive(Clone, Debug)]
-pub struct Visit {
-    pub token: TokenId,
-    pub node: Name,
-    pub parent: Option<TokenId>,
-    pub branch: Option<BranchRef>,
-    pub status: TokenStatus,
-    pub attempts: u32,
-    /// Tries of its actions beyond the first of each.
-    pub tries: u32,
-    pub created_at: Time,
-    /// When its first attempt was dispatched, or its wait began.
-    pub started_at: Option<Time>,
-    pub ended_at: Option<Time>,
-    pub spend: Spend,
-    pub child: Option<Name>,
-    pub gate: Option<GateId>,
-    /// The end of a backoff or a sleep.
-    pub wakes_at: Option<Time>,
-    pub failure: Option<String>,
-    /// The fan-in it waits or waited at.
-    at: Option<GroupId>,
-    /// It has no end of its own: the run ended with it in the air.
-    ended_with_run: bool,
+    /// Of that, what was copied from the run it was forked from, and was counted there.
+    pub copied: Spend,
+    pub mutations: Vec<Mutated>,
+    /// What a parent run lets it spend.
+    pub allowance: Option<Allowance>,
+    /// What became of its budget and of those of its nodes.
+    pub budget: Vec<BudgetNews>,
+    pauses: BTreeSet<PauseReason>,
+    /// Who waits at which fan-in.
+    waiting: BTreeMap<GroupId, Vec<TokenId>>,
+    /// Ended tokens that a retry of the run puts back.
+    kept: BTreeSet<TokenId>,
 }
 
 /// One firing of a fan-out.
@@ -57,6 +52,7 @@ pub struct Visit {
 pub struct GroupView {
     pub node: Name,
     pub origin: TokenId,
+    pub outer: Option<BranchRef>,
     pub total: u32,
     pub arrived: u32,
     pub joins_at: Option<Name>,
@@ -72,6 +68,44 @@ pub struct OpenGate {
     pub opened_at: Time,
 }
 
+/// A change to how the run goes on.
+#[derive(Clone, Debug)]
+pub struct Mutated {
+    pub seq: u64,
+    pub at: Time,
+    /// Whose failure or result led to it.
+    pub token: Option<TokenId>,
+    pub reason: String,
+    pub what: RunChange,
+    /// What the next attempt of the token is given instead of what is written.
+    pub overrides: Option<Overrides>,
+}
+
+/// Something that happened to a budget.
+#[derive(Clone, Debug)]
+pub struct BudgetNews {
+    pub seq: u64,
+    pub at: Time,
+    /// A node's own; else the run's.
+    pub node: Option<Name>,
+    pub what: BudgetChange,
+}
+
+#[derive(Clone, Debug)]
+pub enum BudgetChange {
+    Warned {
+        spent: Spend,
+    },
+    Exceeded {
+        message: String,
+    },
+    /// `whole`: every bound by what was written, not only the dollars.
+    Raised {
+        usd_micros: u64,
+        whole: bool,
+    },
+}
+
 impl Timeline {
     pub fn of<'e>(events: impl IntoIterator<Item = &'e Event>) -> Timeline {
         let mut timeline = Timeline::default();
@@ -85,255 +119,164 @@ impl Timeline {
             return;
         }
         (self.seq, self.last_at) = (event.seq, event.at);
-        let at = event.at;
-        match &event.kind {
-            EventKind::TokenCreated { token, node, parent, branch, .. } => {
-                self.visits.insert(*token, Visit::new(*token, node.clone(), *parent, *branch, at));
-            }
-            EventKind::FanOut { group, token, node, total, joins_at, items, .. } => {
-                let view = GroupView {
-                    node: node.clone(),
-                    origin: *token,
-                    total: *total,
-                    arrived: 0,
-                    joins_at: joins_at.clone(),
-                    items: items.clone(),
-                    closed: false,
-                };
-                self.groups.insert(*group, view);
-            }
-            EventKind::GateOpened { gate, token, record, report } => {
-                let open =
-                    OpenGate { kind: record.kind, title: record.title.clone(), token: *token, opened_at: at };
-                self.gates.insert(*gate, open);
-                let waits = if record.kind == GateKind::Node {
-                    TokenStatus::WaitingForHuman
-                } else {
-                    TokenStatus::Escalated
-                };
-                if let Some(visit) = token.and_then(|token| self.reported(token, report)) {
-                    visit.gate = Some(*gate);
-                    visit.to(waits, at);
-                }
-            }
-            EventKind::GateAnswered { gate, closes: true, .. } | EventKind::GateClosed { gate, .. } => {
-                self.gates.remove(gate);
-            }
-            EventKind::RunMutated { reason, .. } => self.mutations.push(reason.clone()),
-            EventKind::LateReport { token, report, .. } => {
-                let report = Some(report.clone());
-                self.reported(*token, &report);
-            }
-            kind if self.learn_of_run(kind, at) || self.learn_of_group(kind, at) => {}
-            kind => self.learn_of_token(kind, at),
+        let now = Now { seq: event.seq, at: event.at };
+        let kind = &event.kind;
+        let known = self.learn_of_run(kind, now)
+            || self.learn_of_group(kind, now)
+            || self.learn_of_gate(kind, now)
+            || self.learn_of_budget(kind, now);
+        if !known {
+            self.learn_of_token(kind, now);
         }
     }
 
-    fn learn_of_run(&mut self, kind: &EventKind, at: Time) -> bool {
+    /// What is reserved for tasks and child runs that are out.
+    pub fn reserved(&self) -> Allowance {
+        self.reserved_by(|_| true)
+    }
+
+    /// The same, of some visits.
+    pub fn reserved_by(&self, which: impl Fn(&Visit) -> bool) -> Allowance {
+        let mut all = Allowance::default();
+        let attempts = self.visits.values().filter(|visit| which(visit)).flat_map(|visit| &visit.history);
+        attempts.filter(|attempt| attempt.ended_at.is_none()).for_each(|out| all.add(&out.reserved));
+        all
+    }
+
+    fn learn_of_run(&mut self, kind: &EventKind, now: Now) -> bool {
         match kind {
-            EventKind::RunQueued { workflow, .. } => {
-                (self.workflow, self.started_at) = (Some(workflow.clone()), at);
+            EventKind::RunQueued { workflow, start, .. } => {
+                (self.workflow, self.started_at) = (Some(workflow.clone()), now.at);
+                self.allowance = start.allowance;
             }
-            EventKind::RunStarted { workflow, .. } => {
-                (self.workflow, self.started_at) = (Some(workflow.clone()), at);
-                self.status = RunStatus::Running;
+            EventKind::RunStarted { workflow, start, .. } => {
+                (self.workflow, self.started_at) = (Some(workflow.clone()), now.at);
+                (self.status, self.allowance) = (RunStatus::Running, start.allowance);
             }
-            EventKind::RunReleased => self.status = RunStatus::Running,
-            EventKind::RunPaused { .. } => self.status = RunStatus::Paused,
-            EventKind::RunResumed { .. } => self.status = RunStatus::Running,
+            EventKind::RunReleased => (self.status, self.started_at) = (RunStatus::Running, now.at),
+            EventKind::RunPaused { reason, .. } => {
+                self.pauses.insert(*reason);
+                self.status = RunStatus::Paused;
+            }
+            EventKind::RunResumed { reason, .. } => {
+                self.pauses.remove(reason);
+                if self.pauses.is_empty() {
+                    self.status = RunStatus::Running;
+                }
+            }
             EventKind::RunCancelling { .. } => {
                 self.status = RunStatus::Cancelling;
-                self.close(TokenStatus::Cancelled, at);
+                // What is out has a grace.
+                self.close(TokenStatus::Cancelled, now, |visit| !visit.is_out());
             }
-            EventKind::RunCompleted { .. } => self.end(RunStatus::Completed, TokenStatus::Cancelled, at),
-            EventKind::RunFailed { .. } => self.end(RunStatus::Failed, TokenStatus::Cancelled, at),
-            EventKind::RunCancelled { .. } => self.end(RunStatus::Cancelled, TokenStatus::Cancelled, at),
-            EventKind::RunTimedOut { .. } => self.end(RunStatus::TimedOut, TokenStatus::TimedOut, at),
-            EventKind::RunRetried { .. } => self.reopen(),
+            EventKind::RunCompleted { .. } => self.end(RunStatus::Completed, TokenStatus::Cancelled, now),
+            EventKind::RunFailed { .. } => self.end(RunStatus::Failed, TokenStatus::Cancelled, now),
+            EventKind::RunCancelled { .. } => self.end(RunStatus::Cancelled, TokenStatus::Cancelled, now),
+            EventKind::RunTimedOut { .. } => self.end(RunStatus::TimedOut, TokenStatus::TimedOut, now),
+            EventKind::RunRetried { .. } => self.reopen(now),
+            EventKind::RunForked { .. } => self.forked(now),
+            EventKind::RunMutated { token, reason, what } => {
+                let (token, reason, what) = (*token, reason.clone(), what.clone());
+                let mutated = Mutated { seq: now.seq, at: now.at, token, reason, what, overrides: None };
+                self.mutations.push(mutated);
+            }
             _ => return false,
         }
         true
     }
 
-    fn end(&mut self, status: RunStatus, tokens: TokenStatus, at: Time) {
-        (self.status, self.ended_at) = (status, Some(at));
-        self.close(tokens, at);
+    fn end(&mut self, status: RunStatus, tokens: TokenStatus, now: Now) {
+        (self.status, self.ended_at) = (status, Some(now.at));
+        self.close(tokens, now, |_| true);
         self.gates.clear();
+        self.pauses.clear();
     }
 
-    fn close(&mut self, status: TokenStatus, at: Time) {
-        for visit in self.visits.values_mut().filter(|visit| visit.ended_at.is_none()) {
-            visit.to(status, at);
-            visit.ended_with_run = true;
+    /// Ends tokens with the run; a retry puts them back.
+    fn close(&mut self, status: TokenStatus, now: Now, which: impl Fn(&Visit) -> bool) {
+        let live = |visit: &&mut Visit| !visit.place().is_end();
+        for visit in self.visits.values_mut().filter(live).filter(|visit| which(visit)) {
+            let status = if visit.straggler { TokenStatus::Cancelled } else { status };
+            if !visit.straggler {
+                self.kept.insert(visit.token);
+            }
+            // Work that has arrived at a fan-in was done.
+            match visit.ended_at {
+                Some(_) => visit.moved(status, now),
+                None => visit.to(status, now),
+            };
         }
     }
 
-    /// What failed, timed out or ended with the run is open again.
-    fn reopen(&mut self) {
+    /// What a retry is to mend is open again, and so are the groups around it.
+    fn reopen(&mut self, now: Now) {
         (self.status, self.ended_at) = (RunStatus::Running, None);
-        for visit in self.visits.values_mut() {
-            let failed = matches!(visit.status, TokenStatus::Failed | TokenStatus::TimedOut);
-            if failed || visit.ended_with_run {
-                visit.status = TokenStatus::Pending;
-                (visit.ended_at, visit.ended_with_run) = (None, false);
+        for token in std::mem::take(&mut self.kept) {
+            let Some(visit) = self.visits.get_mut(&token) else { continue };
+            let (mut next, at) = (visit.branch, visit.at);
+            match at {
+                Some(group) => {
+                    visit.to(TokenStatus::WaitingForSiblings, now);
+                    self.waiting.entry(group).or_default().push(token);
+                    next = self.groups.get_mut(&group).and_then(|view| {
+                        view.closed = false;
+                        view.outer
+                    });
+                }
+                None => {
+                    visit.to(TokenStatus::Pending, now);
+                }
+            }
+            while let Some(view) = next.and_then(|branch| self.groups.get_mut(&branch.group)) {
+                view.closed = false;
+                next = view.outer;
             }
         }
     }
 
-    fn learn_of_group(&mut self, kind: &EventKind, at: Time) -> bool {
-        match kind {
-            EventKind::BranchArrived { token, group, .. } => {
-                if let Some(view) = self.groups.get_mut(group) {
-                    view.arrived += 1;
-                }
-                if let Some(visit) = self.visits.get_mut(token).filter(|visit| visit.at.is_none()) {
-                    visit.at = Some(*group);
-                    visit.to(TokenStatus::WaitingForSiblings, at);
-                }
-            }
-            EventKind::FanIn { group, .. } => self.close_group(*group, TokenStatus::Completed, at),
-            EventKind::FanInFailed { group, .. } => self.close_group(*group, TokenStatus::Failed, at),
-            EventKind::GroupClosed { group, .. } => self.close_group(*group, TokenStatus::Cancelled, at),
-            _ => return false,
+    /// What was out in the other run and is not wanted here will never report.
+    fn forked(&mut self, now: Now) {
+        self.copied = self.spend.clone();
+        for visit in self.visits.values_mut() {
+            let awaits =
+                matches!(visit.place(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow);
+            let current = visit.attempts;
+            let unwanted =
+                |attempt: &&mut Attempt| attempt.ended_at.is_none() && !(awaits && attempt.number == current);
+            visit.history.iter_mut().filter(unwanted).for_each(|attempt| attempt.ended_at = Some(now.at));
         }
+    }
+
+    fn learn_of_budget(&mut self, kind: &EventKind, now: Now) -> bool {
+        let (node, what) = match kind {
+            EventKind::BudgetWarning { node, spent } => (node, BudgetChange::Warned { spent: spent.clone() }),
+            EventKind::BudgetExceeded { node, message, .. } => {
+                (node, BudgetChange::Exceeded { message: message.clone() })
+            }
+            EventKind::BudgetRaised { node, usd_micros, whole } => {
+                (node, BudgetChange::Raised { usd_micros: *usd_micros, whole: *whole })
+            }
+            _ => return false,
+        };
+        self.budget.push(BudgetNews { seq: now.seq, at: now.at, node: node.clone(), what });
         true
     }
 
-    fn close_group(&mut self, group: GroupId, status: TokenStatus, at: Time) {
-        if let Some(view) = self.groups.get_mut(&group) {
-            view.closed = true;
-        }
-        let here =
-            |visit: &&mut Visit| visit.at == Some(group) && visit.status == TokenStatus::WaitingForSiblings;
-        // The tokens of a group were created after the group.
-        self.visits.values_mut().filter(here).for_each(|visit| visit.to(status, at));
-    }
-
-    fn learn_of_token(&mut self, kind: &EventKind, at: Time) {
-        let Some((token, report)) = reporter(kind) else { return };
-        let Some(visit) = self.reported(token, report) else { return };
-        match kind {
-            EventKind::TaskDispatched { attempt, .. } => {
-                visit.attempts = *attempt;
-                visit.wakes_at = None;
-                visit.to(TokenStatus::Dispatched, at);
-            }
-            EventKind::TaskRetrying { failure, wake_at, .. } => {
-                visit.failure = Some(failure.to_string());
-                visit.wakes_at = Some(*wake_at);
-                visit.to(TokenStatus::Retrying, at);
-            }
-            EventKind::TaskCompleted { then: Then::Arrives(group), .. }
-            | EventKind::TokenSkipped { then: Then::Arrives(group), .. } => {
-                visit.at = Some(*group);
-                visit.to(TokenStatus::WaitingForSiblings, at);
-            }
-            EventKind::TaskCompleted { .. } => visit.to(TokenStatus::Completed, at),
-            EventKind::TaskFailed { failure, timed_out, .. } => {
-                visit.failure = Some(failure.to_string());
-                visit.to(if *timed_out { TokenStatus::TimedOut } else { TokenStatus::Failed }, at);
-            }
-            EventKind::TokenSkipped { failure, .. } => {
-                visit.failure = failure.as_ref().map(ToString::to_string);
-                visit.to(TokenStatus::Skipped, at);
-            }
-            EventKind::TokenCancelled { .. } => visit.to(TokenStatus::Cancelled, at),
-            EventKind::TokenTimedOut { ends: true, .. } => visit.to(TokenStatus::TimedOut, at),
-            EventKind::SleepStarted { until, .. } => {
-                visit.wakes_at = Some(*until);
-                visit.to(TokenStatus::Sleeping, at);
-            }
-            EventKind::EventAwaited { .. } => visit.to(TokenStatus::WaitingForEvent, at),
-            EventKind::TokenReleased { resumed, .. } => {
-                visit.to(if *resumed { TokenStatus::Dispatched } else { TokenStatus::Pending }, at);
-            }
-            EventKind::ChildStarted { child, attempt, .. } => {
-                visit.child = Some(child.clone());
-                visit.attempts = *attempt;
-                visit.to(TokenStatus::WaitingForSubworkflow, at);
-            }
-            EventKind::ChildCompleted { spend, .. } => {
-                visit.spend.add(spend);
-                self.spend.add(spend);
-            }
-            _ => {}
-        }
-    }
-
-    fn reported(&mut self, token: TokenId, report: &Option<Report>) -> Option<&mut Visit> {
+    /// A report that came with an event; without a number it is on the attempt the token is at.
+    fn reported(
+        &mut self,
+        token: TokenId,
+        attempt: Option<u32>,
+        report: Option<&Report>,
+        now: Now,
+    ) -> Option<&mut Visit> {
         if let Some(report) = report {
             self.spend.add(&report.spend);
         }
         let visit = self.visits.get_mut(&token)?;
         if let Some(report) = report {
-            visit.spend.add(&report.spend);
-            visit.tries += report.tries;
+            visit.reported(attempt.unwrap_or(visit.attempts), report, now.at);
         }
         Some(visit)
-    }
-}
-
-impl Visit {
-    fn new(
-        token: TokenId,
-        node: Name,
-        parent: Option<TokenId>,
-        branch: Option<BranchRef>,
-        at: Time,
-    ) -> Visit {
-        Visit {
-            token,
-            node,
-            parent,
-            branch,
-            status: TokenStatus::Pending,
-            attempts: 0,
-            tries: 0,
-            created_at: at,
-            started_at: None,
-            ended_at: None,
-            spend: Spend::default(),
-            child: None,
-            gate: None,
-            wakes_at: None,
-            failure: None,
-            at: None,
-            ended_with_run: false,
-        }
-    }
-
-    fn to(&mut self, status: TokenStatus, at: Time) {
-        self.status = status;
-        if self.started_at.is_none() && status != TokenStatus::Pending {
-            self.started_at = Some(at);
-        }
-        // Arriving at a fan-in is the end of a node's work, though not of its token.
-        let done = status.is_end() || status == TokenStatus::WaitingForSiblings;
-        self.ended_at = if done { self.ended_at.or(Some(at)) } else { None };
-    }
-
-    /// How long it has been at it, until it ended or until `now`.
-    pub fn elapsed_ms(&self, now: Time) -> u64 {
-        self.ended_at.unwrap_or(now).since(self.started_at.unwrap_or(self.created_at))
-    }
-}
-
-/// The token an event is about, and what a worker said with it.
-fn reporter(kind: &EventKind) -> Option<(TokenId, &Option<Report>)> {
-    const NOTHING: &Option<Report> = &None;
-    match kind {
-        EventKind::TaskRetrying { token, report, .. }
-        | EventKind::TaskCompleted { token, report, .. }
-        | EventKind::TaskFailed { token, report, .. }
-        | EventKind::TokenSkipped { token, report, .. }
-        | EventKind::TokenCancelled { token, report, .. } => Some((*token, report)),
-        EventKind::TaskDispatched { token, .. }
-        | EventKind::TokenTimedOut { token: Some(token), .. }
-        | EventKind::SleepStarted { token, .. }
-        | EventKind::EventAwaited { token, .. }
-        | EventKind::TokenReleased { token, .. }
-        | EventKind::ChildStarted { token, .. }
-        | EventKind::ChildCompleted { token, .. } => Some((*token, NOTHING)),
-        _ => None,
     }
 }

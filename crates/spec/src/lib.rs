@@ -33,7 +33,7 @@ mod unused;
 mod within;
 
 pub use diagnostics::{Diagnostic, Diagnostics};
-pub use draw::{dot, mermaid};
+pub use draw::{Mark, Overlay, Stand, dot, dot_of_run, mermaid, mermaid_of_run};
 pub use expand::{expand, from_stored};
 pub use explain::{all as explained, explain};
 pub use place::Span;

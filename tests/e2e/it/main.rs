@@ -1,9 +1,13 @@
 //! The real binary, attacked: killed, starved of disk, crowded, timed out. Each test has a directory of its
 //! own and sees only what a user sees: exit codes, screens, files, processes.
 
+mod budgets;
 mod crowd;
+mod escalation;
 mod examples;
+mod failures;
 mod kill;
+mod mutations;
 mod once;
 mod place;
 mod storage;

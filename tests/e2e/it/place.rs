@@ -100,6 +100,78 @@ impl Place {
     }
 }
 
+/// A workflow that was run in a place of its own, and how it stands.
+pub(crate) struct Told {
+    pub(crate) place: Place,
+    pub(crate) run: String,
+    /// What the last command that moved it said.
+    pub(crate) view: Value,
+}
+
+impl Told {
+    /// Runs what comes after the name of a workflow, expecting an exit code.
+    pub(crate) fn of(workflow: &str, code: i32) -> Told {
+        Told::at(Place::new(), workflow, code)
+    }
+
+    pub(crate) fn at(place: Place, workflow: &str, code: i32) -> Told {
+        let file = place.file("told.yaml", &format!("wonder: 1\nname: told\n{workflow}"));
+        let view = place.json(&["run", &file], code);
+        let run = view["run"].as_str().expect("an id").to_owned();
+        Told { place, run, view }
+    }
+
+    /// A run that somebody started in this place and did not stay with.
+    pub(crate) fn left(place: Place) -> Told {
+        let view = place.json(&["list"], 0)[0].clone();
+        let run = view["run"].as_str().expect("an id").to_owned();
+        Told { place, run, view }
+    }
+
+    /// `answer`, `resume`, `retry` of the run.
+    pub(crate) fn then(&mut self, arguments: &[&str], code: i32) {
+        let (verb, rest) = arguments.split_first().expect("a verb");
+        self.view = self.place.json(&[&[*verb, &self.run], rest].concat(), code);
+    }
+
+    /// Its events of one kind, oldest first.
+    pub(crate) fn events(&self, kind: &str) -> Vec<Value> {
+        self.place.events(&self.run).into_iter().filter(|event| event["kind"] == kind).collect()
+    }
+
+    /// Its one open gate.
+    pub(crate) fn gate(&self) -> Value {
+        let gates = self.place.json(&["gates", &self.run], 0);
+        assert_eq!(gates.as_array().map(Vec::len), Some(1), "{gates:#}");
+        gates[0].clone()
+    }
+
+    /// What each `run_mutated` changed, in order.
+    pub(crate) fn changes(&self) -> Vec<Value> {
+        self.events("run_mutated").iter().map(|event| event["what"].clone()).collect()
+    }
+
+    pub(crate) fn show(&self) -> Value {
+        self.place.json(&["show", &self.run], 0)
+    }
+
+    /// The page for people.
+    pub(crate) fn page(&self) -> String {
+        self.place.run(&["show", &self.run]).out
+    }
+
+    /// The last visit of a node, as `show` tells it.
+    pub(crate) fn visit(&self, node: &str) -> Value {
+        let shown = self.show();
+        let visits = shown["nodes"].as_array().expect("nodes").iter().rev();
+        visits.clone().find(|visit| visit["node"] == node).unwrap_or_else(|| panic!("{shown:#}")).clone()
+    }
+
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        self.show()["metrics"][name].as_u64().expect("a number")
+    }
+}
+
 pub(crate) fn ended(output: Output) -> Ended {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }

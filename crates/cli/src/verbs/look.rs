@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::session::Session;
 use crate::verbs::carry_on;
+use crate::verbs::draw::show_graph;
 use crate::view::family::Family;
 use crate::view::list::{self, RunJson};
 use crate::view::paint::spoken;
@@ -63,6 +64,9 @@ pub(crate) async fn list(args: ListArgs, session: &Session) -> Result<Exit, Faul
 pub(crate) async fn show(args: ShowArgs, session: &Session) -> Result<Exit, Fault> {
     look(session, async |engine| {
         let view = engine.find(args.run).await?;
+        if args.graph {
+            return show_graph(engine, &view, args.format, &session.screen).await;
+        }
         let run = view.row.run.clone();
         let family = family(engine, &run).await?;
         let gates = if view.row.status.is_end() { Vec::new() } else { engine.gates(Some(run)).await? };

@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::screen::Screen;
 use crate::session::Session;
+use crate::verbs::draw::definition;
 use crate::verbs::look::look;
 use crate::verbs::run::{read, text_of};
 use crate::view::paint::Tone;
@@ -116,17 +117,7 @@ pub(crate) fn graph(args: &GraphArgs, session: &Session) -> Result<Exit, Fault> 
 }
 
 async fn graph_of_run(run: &str, session: &Session) -> Result<Arc<Graph>, Fault> {
-    look(session, async |engine| {
-        let workflow = engine.definition(run.to_owned()).await?;
-        match workflow.graph {
-            Some(graph) => Ok(graph),
-            None => match Graph::build(workflow.bundle) {
-                Ok((graph, _)) => Ok(Arc::new(graph)),
-                Err(_) => Err(EngineError::internal("the stored definition no longer checks").into()),
-            },
-        }
-    })
-    .await
+    look(session, async |engine| definition(engine, run).await).await
 }
 
 pub(crate) fn schema(screen: &Screen) -> Result<Exit, Fault> {

@@ -1,33 +1,39 @@
-//! One run on one page: how it stands, the tree of its visits with bars that show when, its gates, what
-//! came out. And the same for programs, with everything the engine knows.
+//! One run on one page: how it stands, the tree of its visits with bars that show when, the walks of those that
+//! did not go straight, what the run changed, its gates, what came out. What an attempt cost is for `cost`.
+
+mod json;
 
 use console::measure_text_width;
-use serde::Serialize;
-use wonder_core::{Time, TokenStatus};
-use wonder_engine::timeline::{Timeline, Visit};
+pub(crate) use json::ShowJson;
+use wonder_core::Time;
+use wonder_core::state::Metrics;
+use wonder_engine::timeline::Timeline;
 use wonder_engine::{GateView, RunRow, RunView};
 
-use super::family::{Family, visit_label};
+use super::family::Family;
 use super::list::Page;
 use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
-use super::result::{Outcome, answer_line, failure, numbers};
+use super::result::{answer_line, failure};
 use super::row::{Columns, line};
 use super::tree::{Row, rows};
-use super::words::{ago, brief, clean, dollars, dollars_as_number, duration};
+use super::words::{ago, brief, clean, count, dollars, duration, wrapped};
+use super::{changes, walk};
 
 /// Where nothing tells how wide a page is.
 const WIDTH: usize = 100;
 
 pub(crate) fn page(view: &RunView, family: &Family, gates: &[GateView], page: Page) -> String {
     let width = page.width.unwrap_or(WIDTH);
+    let sized = Page { width: Some(width), ..page };
     let mut out = head(&view.row, view, page);
     let all = rows(family, page.now);
     if !all.is_empty() {
-        out.push_str(&tree(&all, family.root(), Page { width: Some(width), ..page }));
+        out.push_str(&tree(&all, family.root(), sized));
     }
-    let mutations = &family.root().mutations;
-    if !mutations.is_empty() {
-        out.push_str(&section("changes to how it goes on", mutations, page.paint));
+    let parts =
+        [("walks", walk::lines(family, sized)), ("changes to how it goes on", changed(family, sized))];
+    for (title, lines) in parts.iter().filter(|(_, lines)| !lines.is_empty()) {
+        out.push_str(&section(title, lines, page.paint));
     }
     if !gates.is_empty() {
         let lines: Vec<String> = gates.iter().flat_map(|gate| gate_lines(gate, page)).collect();
@@ -61,8 +67,11 @@ fn head(row: &RunRow, view: &RunView, page: Page) -> String {
     };
     lines.push(("status", format!("{mark}{note}")));
     lines.push(("started", format!("{} ({})", row.started_at, ago(row.started_at, page.now))));
-    let took = format!("{} · {}", duration(view.duration_ms), numbers(view).join(" · "));
-    lines.push(("took", took));
+    let mut took = vec![duration(view.duration_ms)];
+    took.extend((row.usd_micros > 0).then(|| dollars(row.usd_micros)));
+    took.extend((row.tokens > 0).then(|| count(row.tokens, "model token")));
+    lines.push(("took", took.join(" · ")));
+    lines.push(("metrics", metrics(&view.metrics)));
     if let Some(budget) = view.budget_usd_micros {
         lines.push(("budget", format!("{} of {} spent", dollars(row.usd_micros), dollars(budget))));
     }
@@ -74,6 +83,25 @@ fn head(row: &RunRow, view: &RunView, page: Page) -> String {
         lines.push(("input", brief(&view.input.to_string(), 200)));
     }
     lines.iter().map(|(name, text)| format!("{} {text}\n", paint.dim(&format!("{name:<9}")))).collect()
+}
+
+/// Nodes by what became of them, and what it took: nothing is left out for being nothing.
+fn metrics(metrics: &Metrics) -> String {
+    let Metrics { nodes_completed, nodes_failed, nodes_skipped, retries, mutations_applied } = metrics;
+    let nodes = count(*nodes_completed, "node");
+    let (retries, mutations) = (count(*retries, "retry"), count((*mutations_applied).into(), "mutation"));
+    format!("{nodes} completed, {nodes_failed} failed, {nodes_skipped} skipped · {retries} · {mutations}")
+}
+
+/// Of the run, and of its children under their names.
+fn changed(family: &Family, page: Page) -> Vec<String> {
+    let width = page.width.unwrap_or(WIDTH).saturating_sub(2);
+    let mut lines = changes::lines(family.root());
+    for (run, timeline) in family.runs.iter().filter(|(run, _)| **run != family.root) {
+        let label = family.run_label(run);
+        lines.extend(changes::lines(timeline).iter().map(|line| format!("{label}: {line}")));
+    }
+    lines.iter().flat_map(|line| wrapped(line, width, 4)).collect()
 }
 
 fn tree(all: &[Row], root: &Timeline, page: Page) -> String {
@@ -115,89 +143,4 @@ fn section(title: &str, lines: &[String], paint: Paint) -> String {
         out.push('\n');
     }
     out
-}
-
-/// `show -o json`: what `run -o json` says, and the rest.
-#[derive(Debug, Serialize)]
-pub(crate) struct ShowJson<'v> {
-    #[serde(flatten)]
-    outcome: Outcome<'v>,
-    root: &'v str,
-    parent: Option<&'v str>,
-    started_at: Time,
-    ended_at: Option<Time>,
-    driven: bool,
-    quiet: bool,
-    labels: &'v std::collections::BTreeMap<String, String>,
-    seq: u64,
-    input: &'v wonder_core::Value,
-    state: &'v wonder_core::Value,
-    metrics: &'v wonder_core::state::Metrics,
-    budget_usd: Option<f64>,
-    children: &'v [String],
-    gates: &'v [GateView],
-    nodes: Vec<NodeJson>,
-}
-
-/// One visit of one node.
-#[derive(Debug, Serialize)]
-struct NodeJson {
-    token: u64,
-    node: String,
-    /// With its branch: `judge[2]`.
-    label: String,
-    parent: Option<u64>,
-    branch: Option<u32>,
-    status: TokenStatus,
-    attempts: u32,
-    tries: u32,
-    started_at: Option<Time>,
-    ended_at: Option<Time>,
-    cost_usd: f64,
-    tokens: u64,
-    child: Option<String>,
-    failure: Option<String>,
-}
-
-impl<'v> ShowJson<'v> {
-    pub(crate) fn of(view: &'v RunView, family: &Family, gates: &'v [GateView]) -> ShowJson<'v> {
-        let timeline = family.root();
-        ShowJson {
-            outcome: Outcome::of(view),
-            root: &view.row.root,
-            parent: view.row.parent.as_deref(),
-            started_at: view.row.started_at,
-            ended_at: view.row.ended_at,
-            driven: view.row.driven,
-            quiet: view.quiet,
-            labels: &view.row.labels,
-            seq: view.seq,
-            input: &view.input,
-            state: &view.state,
-            metrics: &view.metrics,
-            budget_usd: view.budget_usd_micros.map(dollars_as_number),
-            children: &view.children,
-            gates,
-            nodes: timeline.visits.values().map(|visit| node(timeline, visit)).collect(),
-        }
-    }
-}
-
-fn node(timeline: &Timeline, visit: &Visit) -> NodeJson {
-    NodeJson {
-        token: visit.token.0,
-        node: visit.node.to_string(),
-        label: visit_label(timeline, visit),
-        parent: visit.parent.map(|token| token.0),
-        branch: visit.branch.map(|at| at.branch),
-        status: visit.status,
-        attempts: visit.attempts,
-        tries: visit.tries,
-        started_at: visit.started_at,
-        ended_at: visit.ended_at,
-        cost_usd: dollars_as_number(visit.spend.usd_micros),
-        tokens: visit.spend.tokens(),
-        child: visit.child.as_ref().map(ToString::to_string),
-        failure: visit.failure.clone(),
-    }
 }

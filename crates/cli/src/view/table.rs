@@ -6,22 +6,72 @@ use std::borrow::Cow;
 use super::paint::{Paint, Tone};
 
 /// Rows of cells under a head. A cell has one line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table {
     head: Vec<&'static str>,
     rows: Vec<Vec<(Tone, String)>>,
+    /// Columns of numbers.
+    numbers: Vec<usize>,
 }
 
 const GAP: &str = "  ";
+/// What names of a first column keep before anything else is left out.
+const NAME_MIN: usize = 20;
+/// And of that, how much from their ends: a branch's number is there.
+const NAME_END: usize = 5;
 
 impl Table {
     pub(crate) fn new(head: &[&'static str]) -> Table {
-        Table { head: head.to_vec(), rows: Vec::new() }
+        Table { head: head.to_vec(), rows: Vec::new(), numbers: Vec::new() }
+    }
+
+    /// Numbers end where numbers end.
+    pub(crate) fn with_numbers(mut self, columns: impl IntoIterator<Item = usize>) -> Table {
+        self.numbers.extend(columns);
+        self
+    }
+
+    /// Without the columns that have nothing in any row.
+    pub(crate) fn without_empty(mut self) -> Table {
+        let empty = |at: usize| !self.rows.is_empty() && self.rows.iter().all(|row| row[at].1.is_empty());
+        for at in (0..self.head.len()).rev().filter(|at| empty(*at)).collect::<Vec<_>>() {
+            self.remove(at);
+        }
+        self
     }
 
     pub(crate) fn row(&mut self, cells: Vec<(Tone, String)>) {
         assert_eq!(cells.len(), self.head.len(), "a row has a cell for each column");
         self.rows.push(cells);
+    }
+
+    /// So that it fits: names of the first column are cut, then these columns are left out one by one, then
+    /// names are cut still more.
+    pub(crate) fn narrowed(mut self, width: usize, without: &[&str]) -> Table {
+        self.cut_names(width, NAME_MIN);
+        for title in without {
+            let at = self.head.iter().position(|head| head == title);
+            if let Some(at) = at.filter(|_| self.width() > width) {
+                self.remove(at);
+            }
+        }
+        self.cut_names(width, NAME_MIN / 2);
+        self
+    }
+
+    fn cut_names(&mut self, width: usize, least: usize) {
+        let surplus = self.width().saturating_sub(width);
+        let room = self.widths().first().map_or(0, |first| first.saturating_sub(surplus).max(least));
+        if surplus > 0 {
+            self.rows.iter_mut().for_each(|row| row[0].1 = cut_within(&row[0].1, room));
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.head.remove(at);
+        self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        self.numbers.retain(|number| *number != at);
+        self.numbers.iter_mut().filter(|number| **number > at).for_each(|number| *number -= 1);
     }
 
     /// `width`: of the screen; none: nothing is cut.
@@ -31,7 +81,7 @@ impl Table {
         let head: Vec<(Tone, String)> =
             self.head.iter().map(|title| (Tone::Dim, (*title).to_owned())).collect();
         for row in std::iter::once(&head).chain(&self.rows) {
-            let line = line(row, &widths, paint);
+            let line = self.line(row, &widths, paint);
             out.push_str(&fit(line.trim_end(), width));
             out.push('\n');
         }
@@ -44,25 +94,29 @@ impl Table {
         widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
     }
 
+    fn line(&self, row: &[(Tone, String)], widths: &[usize], paint: Paint) -> String {
+        let mut line = String::new();
+        for (at, ((tone, text), width)) in row.iter().zip(widths).enumerate() {
+            if at > 0 {
+                line.push_str(GAP);
+            }
+            let last = at + 1 == row.len();
+            let padded = match self.numbers.contains(&at) {
+                true => pad_left(text, *width),
+                false if last => Cow::Borrowed(text.as_str()),
+                false => pad(text, *width),
+            };
+            line.push_str(&paint.tone(*tone, &padded));
+        }
+        line
+    }
+
     fn widths(&self) -> Vec<usize> {
         let cell = |row: &Vec<(Tone, String)>, at: usize| measure_text_width(&row[at].1);
         (0..self.head.len())
             .map(|at| self.rows.iter().map(|row| cell(row, at)).max().unwrap_or(0).max(self.head[at].len()))
             .collect()
     }
-}
-
-fn line(row: &[(Tone, String)], widths: &[usize], paint: Paint) -> String {
-    let mut line = String::new();
-    for (at, ((tone, text), width)) in row.iter().zip(widths).enumerate() {
-        if at > 0 {
-            line.push_str(GAP);
-        }
-        let last = at + 1 == row.len();
-        let padded = if last { Cow::Borrowed(text.as_str()) } else { pad(text, *width) };
-        line.push_str(&paint.tone(*tone, &padded));
-    }
-    line
 }
 
 /// Filled up with blanks to a width on the screen.
@@ -80,5 +134,41 @@ pub(crate) fn fit(text: &str, width: Option<usize>) -> Cow<'_, str> {
     match width {
         Some(width) => truncate_str(text, width, "…"),
         None => Cow::Borrowed(text),
+    }
+}
+
+/// Cut to so many characters, with both ends kept.
+fn cut_within(text: &str, chars_max: usize) -> String {
+    let chars = text.chars().count();
+    if chars <= chars_max {
+        return text.to_owned();
+    }
+    let first = text.chars().take(chars_max.saturating_sub(NAME_END + 1));
+    first.chain(['…']).chain(text.chars().skip(chars - NAME_END)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_table_keeps_its_last_column_and_the_ends_of_names() {
+        let cells = |texts: [&str; 3]| texts.map(|text| (Tone::Plain, text.to_owned())).to_vec();
+        let mut table = Table::new(&["NODE", "TRIES", "COST"]).with_numbers(1..3);
+        table.row(cells(["summarise_each_source[12]", "+7", "$0.0042"]));
+        table.row(cells(["write", "", "$1.00"]));
+        let shown = |width| {
+            let text = table.clone().narrowed(width, &["TRIES"]).render(Paint::NONE, Some(width));
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let cut = [
+            "NODE                  TRIES     COST",
+            "summarise_each…e[12]     +7  $0.0042",
+            "write                          $1.00",
+        ];
+        assert_eq!(shown(36), cut);
+        let left_out =
+            ["NODE                 COST", "summarise_…e[12]  $0.0042", "write               $1.00"];
+        assert_eq!(shown(25), left_out);
     }
 }

@@ -1,5 +1,8 @@
 //! Screens over runs on virtual time: every one of them is a snapshot.
 
+mod money;
+mod walks;
+
 use wonder_core::event::GateId;
 use wonder_core::{Input, Time, Value};
 use wonder_engine::{RunRow, RunView, Status};

@@ -71,6 +71,24 @@ pub(crate) fn brief(text: &str, chars_max: usize) -> String {
     flat.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// Lines of at most so many characters, broken between words; those after the first are set in.
+pub(crate) fn wrapped(text: &str, chars_max: usize, indent: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always one");
+        let used = line.chars().count();
+        if used > 0 && !line.trim().is_empty() && used + 1 + word.chars().count() > chars_max {
+            lines.push(format!("{}{word}", " ".repeat(indent)));
+            continue;
+        }
+        if used > 0 {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines
+}
+
 /// A value on one line: texts without quotes where nothing is lost by it.
 pub(crate) fn brief_value(value: &Value, chars_max: usize) -> String {
     match value {
@@ -154,6 +172,13 @@ mod tests {
         assert_eq!(brief("abcdef", 4), "abc…");
         assert_eq!(shell_word("ok=true"), "ok=true");
         assert_eq!(shell_word(r#"{"who":"it's me"}"#), r#"'{"who":"it'\''s me"}'"#);
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        assert_eq!(wrapped("one two three four", 9, 2), ["one two", "  three", "  four"]);
+        assert_eq!(wrapped("incomprehensible", 5, 2), ["incomprehensible"]);
+        assert_eq!(wrapped("", 5, 2), [""]);
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //! together. Ids, times and paths are masked; nothing sleeps to be right.
 
 mod act;
+mod cost;
 mod errors;
 mod home;
 mod humans;
 mod leaving;
 mod look;
 mod mask;
+mod plan;
 mod run;
 mod write;

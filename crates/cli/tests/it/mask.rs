@@ -68,7 +68,7 @@ fn special(text: &str) -> Option<(usize, &'static str)> {
     if id == 26 && text.starts_with('0') {
         return Some((id, "[RUN]"));
     }
-    if id == 8 && !text.starts_with("WORKFLOW") {
+    if id == 8 && !["WORKFLOW", "ATTEMPTS"].contains(&&text[..id]) {
         return Some((id, "[SHORT]"));
     }
     let time = taken(|c| c.is_ascii_digit() || "-T:.Z".contains(c));

@@ -139,29 +139,36 @@ impl Decision<'_> {
         Some((raise(node.budget?, &spent.raised), spent))
     }
 
-    /// Whether there is anything left that a child could spend.
-    pub(super) fn room_for_child(&self) -> Room {
+    /// Whether there is anything left that a child could spend, in the run's budgets and in its node's.
+    pub(super) fn room_for_child(&self, node: &Node) -> Room {
         let state = self.state();
-        let spent = |bound: &Budget| {
-            let used = [
-                (bound.usd_micros, state.spend.usd_micros + state.reserved.usd_micros),
-                (bound.tokens, state.spend.tokens() + state.reserved.tokens),
-                (bound.calls, state.spend.calls + state.reserved.calls),
-            ];
-            used.iter().any(|(limit, used)| limit.is_some_and(|limit| *used >= limit))
-        };
-        match self.bounds().into_iter().find(|(bound, _)| spent(bound)) {
-            None => Room::Fits,
-            Some(_) if state.reserved != Allowance::default() => Room::Later,
-            Some((bound, whose)) => {
-                let message = format!("{whose}nothing is left for a child run");
-                Room::Never(Over { node: None, on_exceeded: bound.on_exceeded, message })
+        let spent = |(bound, _): &(Budget, &str)| nothing_left(bound, &state.spend, &state.reserved);
+        let message = "nothing is left for a child run";
+        if let Some((bound, whose)) = self.bounds().into_iter().find(spent) {
+            if state.reserved != Allowance::default() {
+                return Room::Later;
             }
+            let message = format!("{whose}{message}");
+            return Room::Never(Over { node: None, on_exceeded: bound.on_exceeded, message });
+        }
+        match self.node_budget(node) {
+            Some((own, spent)) if nothing_left(&own, &spent.spend, &spent.reserved) => {
+                if spent.reserved != Allowance::default() {
+                    return Room::LaterInNode;
+                }
+                let message = format!("node {}: {message}", node.reference);
+                Room::Never(Over {
+                    node: Some(node.reference.clone()),
+                    on_exceeded: own.on_exceeded,
+                    message,
+                })
+            }
+            _ => Room::Fits,
         }
     }
 
     /// What a child may spend: the smaller of its own budget and what is left. None without a bound.
-    pub(super) fn allowance_for_child(&self, workflow: &str) -> Option<Allowance> {
+    pub(super) fn allowance_for_child(&self, workflow: &str, node: &Node) -> Option<Allowance> {
         let state = self.state();
         let own = state
             .start
@@ -169,15 +176,17 @@ impl Decision<'_> {
             .and_then(|start| start.child_budgets.get(workflow))
             .copied()
             .unwrap_or_default();
-        let bounds = self.bounds();
-        let left = |limit: fn(&Budget) -> Option<u64>, used: u64, own: u64| {
-            let tightest = bounds.iter().filter_map(|(bound, _)| limit(bound)).min()?;
-            let left = tightest.saturating_sub(used);
+        let of_run = self.bounds().into_iter().map(|(bound, _)| (bound, &state.spend, &state.reserved));
+        let of_node = self.node_budget(node).map(|(bound, spent)| (bound, &spent.spend, &spent.reserved));
+        let bounds: Vec<_> = of_run.chain(of_node).collect();
+        let least = |left: fn(&Budget, &Spend, &Allowance) -> Option<u64>, own: u64| {
+            let left = bounds.iter().filter_map(|(bound, spent, out)| left(bound, spent, out)).min()?;
             Some(if own > 0 { left.min(own) } else { left })
         };
-        let usd = left(|b| b.usd_micros, state.spend.usd_micros + state.reserved.usd_micros, own.usd_micros);
-        let tokens = left(|b| b.tokens, state.spend.tokens() + state.reserved.tokens, own.tokens);
-        let calls = left(|b| b.calls, state.spend.calls + state.reserved.calls, own.calls);
+        let usd =
+            least(|b, s, r| Some(b.usd_micros?.saturating_sub(s.usd_micros + r.usd_micros)), own.usd_micros);
+        let tokens = least(|b, s, r| Some(b.tokens?.saturating_sub(s.tokens() + r.tokens)), own.tokens);
+        let calls = least(|b, s, r| Some(b.calls?.saturating_sub(s.calls + r.calls)), own.calls);
         let any = usd.or(tokens).or(calls).is_some();
         any.then(|| Allowance {
             usd_micros: usd.unwrap_or(0),
@@ -332,6 +341,16 @@ fn over(budget: &Budget, spent: &Spend, reserved: &Allowance, wanted: &Allowance
             format!("{spent} of {limit}{unit} are spent, and the next call may need {wanted}")
         })
     })
+}
+
+/// One of its bounds is reached by what is spent and what is out.
+fn nothing_left(budget: &Budget, spent: &Spend, reserved: &Allowance) -> bool {
+    let used = [
+        (budget.usd_micros, spent.usd_micros + reserved.usd_micros),
+        (budget.tokens, spent.tokens() + reserved.tokens),
+        (budget.calls, spent.calls + reserved.calls),
+    ];
+    used.iter().any(|(limit, used)| limit.is_some_and(|limit| *used >= limit))
 }
 
 fn warns(budget: &Budget, spent: &Spend) -> bool {

@@ -14,6 +14,7 @@ use crate::value::Value;
 
 use super::Decision;
 use super::budget::Room;
+use super::dispatch::LINE_LOOKED_AT_MAX;
 use super::fail::Failed;
 
 impl Decision<'_> {
@@ -43,7 +44,7 @@ impl Decision<'_> {
             token: id,
             attempt,
             child: child.into(),
-            allowance: self.allowance_for_child(&workflow),
+            allowance: self.allowance_for_child(&workflow, node),
             workflow,
             input: call.input.clone(),
             timeout_ms,
@@ -58,20 +59,29 @@ impl Decision<'_> {
         Ok(())
     }
 
-    /// Starts the first child run in line, if the budget has room. False when none can go.
+    /// Starts the first child run in line that the budgets have room for. False when none can go.
     pub(super) fn call_next(&mut self) -> bool {
-        let Some(id) = self.state().calling.first().copied() else { return false };
-        if self.held_back(id) {
+        let graph = self.graph();
+        let mut from = TokenId(0);
+        for _ in 0..LINE_LOOKED_AT_MAX {
+            let Some(id) = self.state().calling.range(from..).next().copied() else { return false };
+            if self.held_back(id) {
+                return true;
+            }
+            match self.room_for_child(graph.node(self.node_of(id))) {
+                Room::Fits => self.enter(id),
+                Room::Later => return false,
+                Room::LaterInNode => {
+                    from = TokenId(id.0 + 1);
+                    continue;
+                }
+                Room::Never(over) => {
+                    self.over_budget(id, over);
+                }
+            }
             return true;
         }
-        match self.room_for_child() {
-            Room::Fits => self.enter(id),
-            Room::Later | Room::LaterInNode => return false,
-            Room::Never(over) => {
-                self.over_budget(id, over);
-            }
-        }
-        true
+        false
     }
 
     /// Which workflow to call. On the node itself that is said in the run's scope, whatever the child gets.

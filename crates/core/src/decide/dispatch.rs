@@ -17,7 +17,7 @@ use super::budget::Room;
 use super::fail::Failed;
 
 /// How far down the line to look for a task that fits when the first does not.
-const LINE_LOOKED_AT_MAX: usize = 1_000;
+pub(super) const LINE_LOOKED_AT_MAX: usize = 1_000;
 
 impl Decision<'_> {
     /// The first in line that can go. False when nobody can.

@@ -132,7 +132,7 @@ impl Run {
 
     fn pending_waits_for(&self) -> WaitsFor {
         if self.status() == RunStatus::Paused {
-            return WaitsFor::Resume { reasons: self.state.pauses.iter().copied().collect() };
+            return self.paused_waits_for();
         }
         let told = self.state.start.as_ref().and_then(|start| start.max_parallel);
         let full = told
@@ -142,6 +142,20 @@ impl Run {
             return WaitsFor::Place { holders: self.state.out.keys().map(|(id, _)| *id).collect() };
         }
         WaitsFor::Budget { reserved: self.state.reserved }
+    }
+
+    /// A gate that paused the run wants an answer; `resume` would be refused.
+    fn paused_waits_for(&self) -> WaitsFor {
+        let gate = self.state.pauses.iter().find_map(|reason| match reason {
+            PauseReason::Operator => None,
+            PauseReason::Timeout(gate) | PauseReason::Budget(gate) | PauseReason::Response(gate) => {
+                Some(*gate)
+            }
+        });
+        match gate.and_then(|gate| Some((gate, self.state.gates.get(&gate)?))) {
+            Some((gate, open)) => WaitsFor::Gate { gate, title: open.record.title.clone() },
+            None => WaitsFor::Resume { reasons: self.state.pauses.iter().copied().collect() },
+        }
     }
 }
 

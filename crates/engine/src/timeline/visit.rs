@@ -133,6 +133,12 @@ impl Visit {
 
     /// Moves the token, and shows it there.
     pub(super) fn to(&mut self, status: TokenStatus, now: Now) -> &mut Move {
+        self.shows(status, now);
+        self.moved(status, now)
+    }
+
+    /// Shows it there; the token stays where it is.
+    pub(super) fn shows(&mut self, status: TokenStatus, now: Now) {
         self.status = status;
         if self.started_at.is_none() && status != TokenStatus::Pending {
             self.started_at = Some(now.at);
@@ -140,13 +146,14 @@ impl Visit {
         // Arriving at a fan-in is the end of a node's work, though not of its token.
         let done = status.is_end() || status == TokenStatus::WaitingForSiblings;
         self.ended_at = if done { self.ended_at.or(Some(now.at)) } else { None };
-        self.moved(status, now)
     }
 
     /// Moves the token; what is shown of it stays.
     pub(super) fn moved(&mut self, to: TokenStatus, now: Now) -> &mut Move {
         let by = self.answered_by.take();
-        if let Some(attempt) = self.history.last_mut().filter(|_| to != TokenStatus::Pending) {
+        let goes_on =
+            matches!(to, TokenStatus::Pending | TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow);
+        if let Some(attempt) = self.history.last_mut().filter(|_| !goes_on) {
             attempt.outcome = attempt.outcome.or(Some(to));
         }
         self.walk.push(Move { by, ..Move::new(to, now) });

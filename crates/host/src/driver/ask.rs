@@ -220,6 +220,8 @@ fn refused(refusal: Refusal) -> EngineError {
         Rejection::NobodyWaits { .. } => {
             (ErrorCode::Conflict, Some("wonder why RUN says what it waits for."))
         }
+        // Whoever asks knows the better verb.
+        Rejection::WrongStatus { operation: "resume" | "retry", .. } => (ErrorCode::Conflict, None),
         _ => (ErrorCode::Conflict, Some("Nothing was changed. wonder show RUN says how it stands.")),
     };
     let error = EngineError::new(code, rejection.to_string());

@@ -5,6 +5,7 @@ mod docs;
 mod forms;
 mod hostile;
 mod large;
+mod overlay;
 mod pages;
 mod schema;
 

@@ -19,6 +19,7 @@ impl Run {
                 self.graph = Arc::new(extended);
                 self.state.mutations.push(mutation.clone());
                 self.count_needs_of_new_units();
+                self.open_accounts();
                 self.rank_nodes();
             }
             RunChange::SwitchModel { .. }

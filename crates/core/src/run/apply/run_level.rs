@@ -29,10 +29,15 @@ impl Run {
         self.state.state = Value::empty_map();
         self.state.output = Value::Null;
         self.state.units = vec![UnitState::default(); self.graph.units.len()];
-        for node in self.graph.nodes.iter().filter(|n| n.budget.is_some()) {
-            self.state.node_spend.insert(node.reference.clone(), Default::default());
-        }
+        self.open_accounts();
         self.rank_nodes();
+    }
+
+    /// What is spent at a node is counted where the node has a budget.
+    pub(super) fn open_accounts(&mut self) {
+        for node in self.graph.nodes.iter().filter(|node| node.budget.is_some()) {
+            self.state.node_spend.entry(node.reference.clone()).or_default();
+        }
     }
 
     pub(super) fn released(&mut self) {

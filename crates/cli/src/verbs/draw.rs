@@ -1,0 +1,43 @@
+//! `show --graph`: the graph as one run has it now.
+
+use std::sync::Arc;
+
+use wonder_core::graph::Graph;
+use wonder_engine::{Engine, EngineError, RunView};
+
+use crate::args::Drawing;
+use crate::exit::Exit;
+use crate::fault::Fault;
+use crate::screen::Screen;
+use crate::verbs::look::family;
+use crate::view::graph::{GraphJson, RunGraph};
+
+pub(crate) async fn show_graph(
+    engine: &dyn Engine,
+    view: &RunView,
+    format: Drawing,
+    screen: &Screen,
+) -> Result<Exit, Fault> {
+    let run = &view.row.run;
+    let before = definition(engine, run).await?;
+    let family = family(engine, run).await?;
+    let misfit = || EngineError::internal("what the run added does not fit its stored definition");
+    let graph = RunGraph::of(&before, family.root()).ok_or_else(misfit)?;
+    match screen.json {
+        true => screen.print_json(&GraphJson::of(view, &graph, format))?,
+        false => screen.print(&graph.text(view, format))?,
+    }
+    Ok(Exit::Fine)
+}
+
+/// The graph that a run was started with.
+pub(crate) async fn definition(engine: &dyn Engine, run: &str) -> Result<Arc<Graph>, Fault> {
+    let workflow = engine.definition(run.to_owned()).await?;
+    match workflow.graph {
+        Some(graph) => Ok(graph),
+        None => match Graph::build(workflow.bundle) {
+            Ok((graph, _)) => Ok(Arc::new(graph)),
+            Err(_) => Err(EngineError::internal("the stored definition no longer checks").into()),
+        },
+    }
+}

@@ -1,0 +1,134 @@
+//! What runs cost: one run with its children, node by node, or all runs together. Sums are integers until they
+//! are printed, and every list of a page sums up to its total. Nothing here decides what may be spent.
+
+mod bill;
+mod budget;
+mod json;
+mod page;
+mod project;
+
+use serde::Serialize;
+use wonder_core::cost::{Spend, dollars};
+
+pub(crate) use bill::Bill;
+pub(crate) use budget::budgets;
+pub(crate) use json::BillJson;
+pub(crate) use page::page;
+pub(crate) use project::{Project, ProjectJson, project_page};
+
+use super::paint::Tone;
+use super::table::Table;
+use super::words::{dollars_as_number, duration};
+
+/// What some attempts came to.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Sum {
+    pub visits: u64,
+    pub attempts: u64,
+    /// Attempts that are tasks, not child runs.
+    pub tasks: u64,
+    /// Of actions, beyond the first of each.
+    pub tries: u64,
+    pub spend: Spend,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Sum) {
+        self.visits += other.visits;
+        self.attempts += other.attempts;
+        self.tasks += other.tasks;
+        self.tries += other.tries;
+        self.spend.add(&other.spend);
+    }
+}
+
+/// A sum for programs. Dollars twice: as a number to read, and as the integer that sums are made of.
+#[derive(Debug, Serialize)]
+struct SumJson {
+    visits: u64,
+    attempts: u64,
+    tries: u64,
+    calls: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_tokens: u64,
+    cost_usd: f64,
+    usd_micros: u64,
+    task_ms: u64,
+}
+
+impl SumJson {
+    fn of(sum: &Sum) -> SumJson {
+        let Sum { visits, attempts, tries, spend, .. } = sum;
+        SumJson {
+            visits: *visits,
+            attempts: *attempts,
+            tries: *tries,
+            calls: spend.calls,
+            input_tokens: spend.input_tokens,
+            output_tokens: spend.output_tokens,
+            cached_tokens: spend.cached_tokens,
+            cost_usd: dollars_as_number(spend.usd_micros),
+            usd_micros: spend.usd_micros,
+            task_ms: spend.duration_ms,
+        }
+    }
+}
+
+type Cell = (Tone, String);
+
+/// Nothing where there is nothing: a column of nothing is left out.
+fn some(number: u64) -> String {
+    if number == 0 { String::new() } else { grouped(number) }
+}
+
+fn money(spend: &Spend) -> String {
+    if spend.usd_micros == 0 { String::new() } else { dollars(spend.usd_micros) }
+}
+
+/// `IN OUT CACHED COST TIME`, as every table of a bill ends.
+fn spend_cells(sum: &Sum, tone: Tone) -> Vec<Cell> {
+    let spend = &sum.spend;
+    vec![
+        (tone, some(spend.input_tokens)),
+        (tone, some(spend.output_tokens)),
+        (tone, some(spend.cached_tokens)),
+        (if tone == Tone::Plain { Tone::Strong } else { tone }, money(spend)),
+        (tone, if sum.tasks == 0 { String::new() } else { duration(spend.duration_ms) }),
+    ]
+}
+
+/// `1,234,567`
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// What a table can do without on a small screen.
+const DISPENSABLE: [&str; 5] = ["CACHED", "TRIES", "AT", "VISITS", "BEGAN"];
+
+/// As lines of a section.
+fn rendered(table: Table, paint: super::paint::Paint, width: usize) -> Vec<String> {
+    let width = width.saturating_sub(2);
+    let text = table.without_empty().narrowed(width, &DISPENSABLE).render(paint, Some(width));
+    text.lines().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

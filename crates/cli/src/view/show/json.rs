@@ -1,0 +1,101 @@
+//! One run for programs: what `run -o json` says, and everything else that is known of it.
+
+use serde::Serialize;
+use wonder_core::{Time, TokenStatus};
+use wonder_engine::timeline::{Timeline, Visit};
+use wonder_engine::{GateView, RunView};
+
+use super::super::changes::{self, ChangeJson};
+use super::super::family::{Family, visit_label};
+use super::super::result::Outcome;
+use super::super::walk::{self, MoveJson};
+use super::super::words::dollars_as_number;
+
+/// `show -o json`: what `run -o json` says, and the rest.
+#[derive(Debug, Serialize)]
+pub(crate) struct ShowJson<'v> {
+    #[serde(flatten)]
+    outcome: Outcome<'v>,
+    root: &'v str,
+    parent: Option<&'v str>,
+    started_at: Time,
+    ended_at: Option<Time>,
+    driven: bool,
+    quiet: bool,
+    labels: &'v std::collections::BTreeMap<String, String>,
+    seq: u64,
+    input: &'v wonder_core::Value,
+    state: &'v wonder_core::Value,
+    metrics: &'v wonder_core::state::Metrics,
+    budget_usd: Option<f64>,
+    children: &'v [String],
+    gates: &'v [GateView],
+    nodes: Vec<NodeJson<'v>>,
+    mutations: Vec<ChangeJson<'v>>,
+}
+
+/// One visit of one node.
+#[derive(Debug, Serialize)]
+struct NodeJson<'v> {
+    token: u64,
+    node: String,
+    /// With its branch: `judge[2]`.
+    label: String,
+    parent: Option<u64>,
+    branch: Option<u32>,
+    status: TokenStatus,
+    attempts: u32,
+    tries: u32,
+    started_at: Option<Time>,
+    ended_at: Option<Time>,
+    cost_usd: f64,
+    tokens: u64,
+    child: Option<String>,
+    failure: Option<&'v str>,
+    walk: Vec<MoveJson<'v>>,
+}
+
+impl<'v> ShowJson<'v> {
+    pub(crate) fn of(view: &'v RunView, family: &'v Family, gates: &'v [GateView]) -> ShowJson<'v> {
+        let timeline = family.root();
+        ShowJson {
+            outcome: Outcome::of(view),
+            root: &view.row.root,
+            parent: view.row.parent.as_deref(),
+            started_at: view.row.started_at,
+            ended_at: view.row.ended_at,
+            driven: view.row.driven,
+            quiet: view.quiet,
+            labels: &view.row.labels,
+            seq: view.seq,
+            input: &view.input,
+            state: &view.state,
+            metrics: &view.metrics,
+            budget_usd: view.budget_usd_micros.map(dollars_as_number),
+            children: &view.children,
+            gates,
+            nodes: timeline.visits.values().map(|visit| node(&view.row.run, timeline, visit)).collect(),
+            mutations: changes::json(timeline),
+        }
+    }
+}
+
+fn node<'v>(run: &str, timeline: &Timeline, visit: &'v Visit) -> NodeJson<'v> {
+    NodeJson {
+        token: visit.token.0,
+        node: visit.node.to_string(),
+        label: visit_label(timeline, visit),
+        parent: visit.parent.map(|token| token.0),
+        branch: visit.branch.map(|at| at.branch),
+        status: visit.status,
+        attempts: visit.attempts,
+        tries: visit.tries,
+        started_at: visit.started_at,
+        ended_at: visit.ended_at,
+        cost_usd: dollars_as_number(visit.spend.usd_micros),
+        tokens: visit.spend.tokens(),
+        child: visit.child.as_ref().map(ToString::to_string),
+        failure: visit.failure.as_deref(),
+        walk: walk::json(run, visit),
+    }
+}

@@ -1,0 +1,169 @@
+//! The walks of tokens that did not go straight: tried again, or asked a human. One line for each move, with
+//! the time since the run began. Straight ones are in the tree; all of them are in `show -o json`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use wonder_core::event::GateId;
+use wonder_core::{Time, TokenStatus};
+use wonder_engine::timeline::{Move, Visit};
+
+use super::family::Family;
+use super::list::Page;
+use super::paint::token_tone;
+use super::table::{fit, pad_left};
+use super::words::{brief, count, duration, offset, short_id};
+
+/// Walks that are shown: of one node, and of all.
+const OF_A_NODE_MAX: usize = 3;
+const WALKS_MAX: usize = 20;
+/// Moves of one walk: so many of the first and of the last.
+const FIRST_MAX: usize = 6;
+const LAST_MAX: usize = 12;
+const TIME_WIDTH: usize = 10;
+
+/// What a move needs of a line beside the failure it comes from.
+const ROOM_MIN: usize = 50;
+
+/// The seeds' words for states that have another name here; `executing` is shown while a worker is at it, and
+/// not stored.
+const LEGEND: &str = "scheduled = dispatched, running = executing, human review = escalated";
+
+/// One move, for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct MoveJson<'t> {
+    event: u64,
+    at: Time,
+    status: TokenStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wakes_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered_by: Option<&'t str>,
+}
+
+pub(crate) fn json<'t>(run: &str, visit: &'t Visit) -> Vec<MoveJson<'t>> {
+    let one = |step: &'t Move| MoveJson {
+        event: step.seq,
+        at: step.at,
+        status: step.to,
+        attempt: step.attempt,
+        failure: step.failure.as_deref(),
+        wakes_at: step.wakes_at,
+        gate: step.gate.map(|gate| format!("{run}:{gate}")),
+        answered_by: step.by.as_deref(),
+    };
+    visit.walk.iter().map(one).collect()
+}
+
+struct Walk<'t> {
+    run: &'t str,
+    visit: &'t Visit,
+}
+
+/// Nothing if every token went straight.
+pub(crate) fn lines(family: &Family, page: Page) -> Vec<String> {
+    let all = winding(family);
+    let shown = chosen(&all);
+    let began = family.root().started_at;
+    let mut lines = Vec::new();
+    for walk in &shown {
+        let label = family.label(walk.run, walk.visit.token);
+        let tried = count(walk.visit.attempts.into(), "attempt");
+        lines.push(format!("{} {}", page.paint.strong(&label), page.paint.dim(&tried)));
+        lines.extend(own_lines(walk, began, page));
+    }
+    if all.len() > shown.len() {
+        let more = format!("… and {} more: -o json has every walk", all.len() - shown.len());
+        lines.push(page.paint.dim(&more));
+    }
+    if !lines.is_empty() {
+        lines.push(page.paint.dim(&format!("({LEGEND})")));
+    }
+    let width = page.width.map(|width| width.saturating_sub(2));
+    lines.iter().map(|line| fit(line, width).into_owned()).collect()
+}
+
+fn winding(family: &Family) -> Vec<Walk<'_>> {
+    let winds = |step: &Move| matches!(step.to, TokenStatus::Retrying | TokenStatus::Escalated);
+    let mut all = Vec::new();
+    for (run, timeline) in &family.runs {
+        let visits = timeline.visits.values();
+        let wound = visits.filter(|visit| visit.history.len() > 1 || visit.walk.iter().any(winds));
+        all.extend(wound.map(|visit| Walk { run, visit }));
+    }
+    // The root first, then its children by their names.
+    all.sort_by_key(|walk| *walk.run != family.root);
+    all
+}
+
+/// Those that went wrong, asked a human or are still under way before the rest; a few of each node.
+fn chosen<'w, 't>(all: &'w [Walk<'t>]) -> Vec<&'w Walk<'t>> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|at| all[*at].is_over());
+    let mut of_node: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    order.retain(|at| {
+        let taken = of_node.entry((all[*at].run, &all[*at].visit.node)).or_default();
+        *taken += 1;
+        *taken <= OF_A_NODE_MAX
+    });
+    order.truncate(WALKS_MAX);
+    order.sort_unstable();
+    order.into_iter().map(|at| &all[at]).collect()
+}
+
+impl Walk<'_> {
+    /// It came to a good end, and nobody was asked.
+    fn is_over(&self) -> bool {
+        let good = matches!(
+            self.visit.status,
+            TokenStatus::Completed
+                | TokenStatus::WaitingForSiblings
+                | TokenStatus::Skipped
+                | TokenStatus::Cancelled
+        );
+        good && !self.visit.was_escalated()
+    }
+}
+
+fn own_lines(walk: &Walk<'_>, began: Time, page: Page) -> Vec<String> {
+    let steps = &walk.visit.walk;
+    let left_out = steps.len().saturating_sub(FIRST_MAX + LAST_MAX);
+    let mut lines = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        if left_out > 0 && at == FIRST_MAX {
+            let gap = " ".repeat(TIME_WIDTH + 1);
+            lines.push(page.paint.dim(&format!("{gap}… {}", count(left_out as u64, "move"))));
+        }
+        if left_out == 0 || at < FIRST_MAX || at >= FIRST_MAX + left_out {
+            let arrow = if at == 0 { " " } else { "→" };
+            let time = pad_left(&offset(step.at.since(began)), TIME_WIDTH).into_owned();
+            lines.push(format!("{} {arrow} {}", page.paint.dim(&time), place(walk.run, step, page)));
+        }
+    }
+    lines
+}
+
+/// `retrying (timeout: it took too long, in 200ms)`
+fn place(run: &str, step: &Move, page: Page) -> String {
+    let paint = page.paint;
+    let status = paint.tone(token_tone(step.to), step.to.as_str());
+    let why = cause(run, step, page.width.unwrap_or(usize::MAX).saturating_sub(ROOM_MIN).clamp(16, 160));
+    if why.is_empty() { status } else { format!("{status} {}", paint.dim(&format!("({})", why.join(", ")))) }
+}
+
+fn cause(run: &str, step: &Move, chars_max: usize) -> Vec<String> {
+    let gate = |gate: GateId| format!("gate {}", short_id(&format!("{run}:{gate}")));
+    let mut parts = Vec::new();
+    parts.extend(step.by.as_ref().map(|by| format!("{by} answered")));
+    parts.extend(step.attempt.map(|attempt| format!("attempt {attempt}")));
+    parts.extend(step.failure.as_ref().map(|failure| brief(failure, chars_max)));
+    parts.extend(step.wakes_at.map(|at| format!("in {}", duration(at.since(step.at)))));
+    parts.extend(step.gate.map(gate));
+    parts
+}

@@ -1,0 +1,170 @@
+//! What a run would want and not find: secrets, keys, models, prices, actions, workflows, programs; each
+//! with what to do about it. It asks whether something is there and never what it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value as Json;
+use wonder_core::def::{Implementation, Isolation, LlmCall, Name};
+use wonder_core::graph::{Graph, Node, Perform};
+use wonder_core::template::Template;
+
+use super::Known;
+use super::report::{Callee, Missing, Need, Outline};
+use super::reserve::{Priced, is_free};
+
+const SECRET: &str = "secret";
+
+pub(super) struct Search<'s> {
+    known: &'s Known<'s>,
+    /// Before a node of a workflow that is called.
+    prefix: Option<Name>,
+    found: BTreeMap<(Need, Name), Missing>,
+}
+
+impl<'s> Search<'s> {
+    pub(super) fn new(known: &'s Known<'s>) -> Search<'s> {
+        Search { known, prefix: None, found: BTreeMap::new() }
+    }
+
+    pub(super) fn found(self) -> Vec<Missing> {
+        self.found.into_values().collect()
+    }
+
+    /// `prefix`: the workflow's name, unless it is the one that is planned.
+    pub(super) fn graph(&mut self, graph: &Graph, outline: &Outline, prefix: Option<Name>) {
+        self.prefix = prefix;
+        let priced = Priced { graph, prices: &self.known.prices };
+        for node in &graph.nodes {
+            let Perform::Worker(task) = &node.perform else { continue };
+            for step in &task.steps {
+                let implementation = &step.action.def.implementation;
+                self.secrets(&written(node), implementation);
+                self.action(node, implementation);
+                match implementation {
+                    Implementation::Shell(shell) => self.isolation(node, shell.isolation),
+                    Implementation::LlmCall(call) => self.call(priced, node, call),
+                    _ => {}
+                }
+            }
+        }
+        for call in outline.calls.iter().filter(|call| call.callee == Callee::Unknown) {
+            let help = "add it to this file as another document, after a line `---`";
+            self.report((Need::Workflow, call.workflow.clone()), &call.node, help);
+        }
+    }
+
+    fn report(&mut self, (need, name): (Need, Name), node: &Name, help: impl Into<String>) {
+        let node = match &self.prefix {
+            Some(workflow) => format!("{workflow}/{node}").into(),
+            None => node.clone(),
+        };
+        let entry = self.found.entry((need, name.clone()));
+        let missing = entry.or_insert_with(|| Missing { need, name, nodes: Vec::new(), help: help.into() });
+        if missing.nodes.last() != Some(&node) {
+            missing.nodes.push(node);
+        }
+    }
+
+    /// Every secret that a text names.
+    fn secrets(&mut self, node: &Name, texts: &impl Serialize) {
+        let Ok(json) = serde_json::to_value(texts) else { return };
+        let mut names = BTreeSet::new();
+        secrets_in(&json, &mut names);
+        for name in names.into_iter().filter(|name| !self.known.around.has_variable(name)) {
+            let help = format!("set the variable {name}, or add a line `{name}=...` to .env");
+            self.report((Need::Secret, name), node, help);
+        }
+    }
+
+    fn action(&mut self, node: &Node, implementation: &Implementation) {
+        if !self.known.around.can_perform(implementation) {
+            let kind = implementation.kind();
+            let help = format!("this build performs no `{kind}`: write `mock` in its place to try the rest");
+            self.report((Need::Action, kind.into()), &written(node), help);
+        }
+    }
+
+    fn isolation(&mut self, node: &Node, isolation: Isolation) {
+        let has = |name: &str| self.known.around.has_program(name);
+        let (name, help) = match isolation {
+            Isolation::Sandbox if !has("bwrap") => {
+                ("bwrap", "install bubblewrap, or write `isolation: process`")
+            }
+            Isolation::Container if !has("docker") && !has("podman") => {
+                ("docker", "install docker or podman, or write `isolation: process`")
+            }
+            _ => return,
+        };
+        self.report((Need::Program, name.into()), &written(node), help);
+    }
+
+    /// The model that a call names, those it may fall back on, and its tools.
+    fn call(&mut self, priced: Priced<'_>, node: &Node, call: &LlmCall) {
+        let reference = written(node);
+        let spec = call.prompt_spec.as_ref().and_then(|name| priced.graph.bundle.prompts.get(&name.text));
+        if let Some(spec) = spec {
+            self.secrets(&reference, spec);
+        }
+        let tools = call.tools.iter().filter_map(|tool| priced.graph.bundle.actions.get(&tool.text));
+        for tool in tools {
+            self.secrets(&reference, &tool.implementation);
+            self.action(node, &tool.implementation);
+        }
+        let models = priced.models(node, call);
+        if models.is_empty() {
+            let help = "name a profile: `model: NAME`, and define it under `models`";
+            self.report((Need::Model, "(none)".into()), &reference, help);
+        }
+        for model in models {
+            self.model(priced, &reference, model);
+        }
+    }
+
+    fn model(&mut self, priced: Priced<'_>, node: &Name, model: Name) {
+        let profile = priced.graph.models.get(&model);
+        let Some(provider) = profile.and_then(|profile| profile.provider.as_deref()) else {
+            let help = format!("define `{model}` under `models`, with `provider`, `model` and `prices`");
+            return self.report((Need::Model, model), node, help);
+        };
+        if let Some(key) = key_of(provider).filter(|key| !self.known.around.has_variable(key)) {
+            let help = format!("set the variable {key}, or add a line `{key}=...` to .env");
+            self.report((Need::Key, key.into()), node, help);
+        }
+        if priced.prices(&model).is_none() {
+            let help = "write its `prices`, in dollars per million tokens: {input: 3, output: 15}";
+            self.report((Need::Price, model), node, help);
+        }
+    }
+}
+
+/// The node as its author calls it.
+fn written(node: &Node) -> Name {
+    node.reference.strip_suffix("[]").map_or_else(|| node.reference.clone(), Name::from)
+}
+
+/// The variable that a provider's key is in.
+fn key_of(provider: &str) -> Option<String> {
+    match provider {
+        free if is_free(free) => None,
+        "google" => Some("GEMINI_API_KEY".to_owned()),
+        "azure" => Some("AZURE_OPENAI_API_KEY".to_owned()),
+        other => {
+            let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+            Some(format!("{}_API_KEY", other.chars().map(plain).collect::<String>()))
+        }
+    }
+}
+
+fn secrets_in(json: &Json, names: &mut BTreeSet<Name>) {
+    match json {
+        Json::String(text) if text.contains(SECRET) => {
+            let Ok(template) = Template::compile(text) else { return };
+            let reads = template.reads().iter().filter(|read| &*read.root == SECRET);
+            names.extend(reads.filter_map(|read| read.path.first().cloned()));
+        }
+        Json::Array(items) => items.iter().for_each(|item| secrets_in(item, names)),
+        Json::Object(map) => map.values().for_each(|value| secrets_in(value, names)),
+        _ => {}
+    }
+}
