@@ -392,6 +392,33 @@ nodes:
     );
 }
 
+#[test]
+fn a_node_that_a_plan_adds_keeps_to_its_own_budget() {
+    let told = Told::of(
+        &format!(
+            "
+nodes:
+  plan: {{may_mutate: {{}}, mock: {{output: {{_mutations: {{nodes: [{{ref: dear, task: calls, budget: {{usd_micros: 40000, on_exceeded: fail}}}}], transitions: [{{from: plan, to: dear}}]}}}}}}}}
+{CALLS}"
+        ),
+        6,
+    );
+    assert_eq!((&told.view["error"]["node"], calls(&told.place)), (&json!("dear"), 0));
+}
+
+#[test]
+fn two_nodes_that_are_too_expensive_ask_one_after_the_other() {
+    let dear = "task: calls, budget: {usd: 0.04}";
+    let workflow =
+        format!("nodes:\n  a: {{{dear}}}\n  b: {{{dear}}}\n  c: {{mock: {{}}, needs: [a, b]}}\n{CALLS}");
+    let mut told = Told::of(&workflow, 6);
+    assert_eq!(told.gate()["node"], "a");
+    told.then(&["answer", "action=raise"], 6);
+    assert_eq!((&told.gate()["node"], calls(&told.place)), (&json!("b"), 1));
+    told.then(&["answer", "action=raise", "usd=0.01"], 0);
+    assert_eq!(ledger(&told, DOLLAR).spent, 2 * CALL);
+}
+
 // Crashes.
 
 /// Killed when so many calls were made, and a little later. How many calls were out then.
@@ -417,7 +444,7 @@ fn at_its_end(place: Place) -> Told {
 #[test]
 fn killed_in_the_middle_it_never_spends_more_than_the_calls_that_were_out() {
     let mut dice = Dice(20_261_117);
-    for _ in 0..5 {
+    for _ in 0..4 {
         let place = Place::new();
         let workflow = format!("wonder: 1\nname: told\n{}", hundred("{usd: 1}"));
         let file = place.file("told.yaml", &workflow);
@@ -433,7 +460,7 @@ fn killed_in_the_middle_it_never_spends_more_than_the_calls_that_were_out() {
 #[test]
 fn dying_at_any_point_it_adds_up() {
     let mut dice = Dice(20_261_118);
-    for _ in 0..6 {
+    for _ in 0..5 {
         let place = Place::new();
         let workflow = format!("wonder: 1\nname: told\n{}", chain("{usd: 0.25, on_exceeded: fail}"));
         let file = place.file("told.yaml", &workflow);
@@ -445,5 +472,26 @@ fn dying_at_any_point_it_adds_up() {
         told.then(&["retry"], 6);
         assert_eq!(ledger(&told, DOLLAR / 4).spent, DOLLAR / 4, "{point}");
         assert!((5..=6).contains(&calls(&told.place)), "{point}: one call at most was made twice");
+    }
+}
+
+#[test]
+fn dying_with_children_out_it_adds_up() {
+    let mut dice = Dice(20_261_119);
+    let family = family("budget: {usd: 0.5, on_exceeded: fail}", "budget: {usd: 0.2, on_exceeded: fail}");
+    for _ in 0..5 {
+        let place = Place::new();
+        let file = place.file("told.yaml", &format!("wonder: 1\nname: told\n{family}"));
+        let point = format!("any:{}", 4 + dice.below(60));
+        let died =
+            place.command(&["run", &file]).env("WONDER_FAILPOINT", &point).output().expect("it starts");
+        assert!(matches!(died.status.code(), None | Some(0)), "{point}: {died:#?}");
+        let mut told = Told::left(place);
+        if told.show()["status"] == "running" {
+            told.then(&["resume"], 0);
+        }
+        // One call of the parent, and four of each child; of the two that may be out, each once more.
+        assert_eq!((ledger(&told, DOLLAR / 2).spent, spent_in(&told.place)), (9 * CALL, 9 * CALL), "{point}");
+        assert!((9..=11).contains(&calls(&told.place)), "{point}: {}", calls(&told.place));
     }
 }

@@ -193,3 +193,26 @@ nodes:
     told.then(&["answer", "action=retry"], 0);
     assert_eq!(told.view["output"], json!({"c": {"got": "1"}}));
 }
+
+#[test]
+fn a_question_in_a_child_is_answered_from_the_parents_side() {
+    let family = "
+nodes:
+  call: {workflow_call: {workflow: child}, next: [{to: done}, {to: saved, on: failure}]}
+  done: {update_context: {set: {output.got: state.call.v}}}
+  saved: {update_context: {set: {output.got: _last_error.kind}}}
+---
+wonder: 1
+name: child
+nodes:
+  x: {mock: {outcomes: [{error: internal}, {output: {v: 1}, delay: 5ms}]}, on_error: {do: escalate}}
+";
+    for (action, got) in [("retry", json!(1)), ("cancel", json!("subworkflow_failed"))] {
+        let mut told = Told::of(family, 3);
+        let gate = told.gate();
+        assert_eq!((&gate["root"], &gate["workflow"]), (&json!(told.run), &json!("child")));
+        // It stays until the parent has heard of it.
+        told.then(&["answer", &format!("action={action}")], 0);
+        assert_eq!(told.view["output"], json!({"got": got}));
+    }
+}

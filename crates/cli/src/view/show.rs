@@ -7,8 +7,8 @@ use console::measure_text_width;
 pub(crate) use json::ShowJson;
 use wonder_core::Time;
 use wonder_core::state::Metrics;
-use wonder_engine::timeline::Timeline;
-use wonder_engine::{GateView, RunRow, RunView};
+use wonder_engine::timeline::{BudgetChange, Timeline};
+use wonder_engine::{GateView, RunView};
 
 use super::family::Family;
 use super::list::Page;
@@ -25,7 +25,7 @@ const WIDTH: usize = 100;
 pub(crate) fn page(view: &RunView, family: &Family, gates: &[GateView], page: Page) -> String {
     let width = page.width.unwrap_or(WIDTH);
     let sized = Page { width: Some(width), ..page };
-    let mut out = head(&view.row, view, page);
+    let mut out = head(view, family.root(), page);
     let all = rows(family, page.now);
     if !all.is_empty() {
         out.push_str(&tree(&all, family.root(), sized));
@@ -51,8 +51,8 @@ pub(crate) fn page(view: &RunView, family: &Family, gates: &[GateView], page: Pa
     out
 }
 
-fn head(row: &RunRow, view: &RunView, page: Page) -> String {
-    let paint = page.paint;
+fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
+    let (row, paint) = (&view.row, page.paint);
     let mut lines: Vec<(&str, String)> =
         vec![("run", row.run.clone()), ("workflow", format!("{}, version {}", row.workflow, row.version))];
     if let Some(parent) = &row.parent {
@@ -73,6 +73,7 @@ fn head(row: &RunRow, view: &RunView, page: Page) -> String {
     lines.push(("took", took.join(" · ")));
     lines.push(("metrics", metrics(&view.metrics)));
     if let Some(budget) = view.budget_usd_micros {
+        let budget = budget.saturating_add(raised_usd_micros(timeline));
         lines.push(("budget", format!("{} of {} spent", dollars(row.usd_micros), dollars(budget))));
     }
     if !row.labels.is_empty() {
@@ -83,6 +84,15 @@ fn head(row: &RunRow, view: &RunView, page: Page) -> String {
         lines.push(("input", brief(&view.input.to_string(), 200)));
     }
     lines.iter().map(|(name, text)| format!("{} {text}\n", paint.dim(&format!("{name:<9}")))).collect()
+}
+
+/// What people added to the run's own budget.
+fn raised_usd_micros(timeline: &Timeline) -> u64 {
+    let of_run = timeline.budget.iter().filter(|news| news.node.is_none());
+    of_run.fold(0, |sum: u64, news| match news.what {
+        BudgetChange::Raised { usd_micros, .. } => sum.saturating_add(usd_micros),
+        _ => sum,
+    })
 }
 
 /// Nodes by what became of them, and what it took: nothing is left out for being nothing.

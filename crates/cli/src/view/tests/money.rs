@@ -5,7 +5,7 @@ use wonder_core::{Input, Time, Value};
 use wonder_engine::{RunRow, Status};
 
 use super::walks::{MODELS, careful};
-use super::{BUDGET, DAG, EACH, FAMILY, MANY, json, page, panel};
+use super::{BUDGET, DAG, EACH, FAMILY, MANY, json, page, panel, shown};
 use crate::args::By;
 use crate::stage::{START, Stage};
 use crate::view::cost::{self, Bill, BillJson, Project, ProjectJson, Sum, project_page};
@@ -63,6 +63,7 @@ fn a_budget_says_what_is_left() {
     insta::assert_snapshot!("cost_budget_asks", billed(&asks, 80, false));
     let out = raised(asks).play(6_000);
     insta::assert_snapshot!("cost_budget_out", billed(&out, 80, false));
+    assert!(shown(&out, 80).contains("$0.0450 of $0.1500 spent"), "`show` knows of the raise");
     let child = out.play(7_600);
     insta::assert_snapshot!("cost_budget_child", billed(&child, 80, false));
     insta::assert_snapshot!("cost_budget_done", billed(&child.play(30_000), 80, false));
