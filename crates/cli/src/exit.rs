@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use wonder_core::ErrorKind;
 use wonder_core::event::GateKind;
+use wonder_core::{ErrorKind, Failure};
 use wonder_engine::{EngineError, RunView, Status, WaitView};
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,7 +28,7 @@ impl Exit {
     /// How `run` and its kin leave, by how the run stands.
     pub(crate) fn of_run(view: &RunView) -> Exit {
         let budget = |wait: &WaitView| matches!(wait, WaitView::Gate { kind: GateKind::Budget, .. });
-        let over_budget = || view.error.as_ref().is_some_and(|error| error.kind == ErrorKind::BudgetExceeded);
+        let over_budget = || view.error.as_ref().is_some_and(was_over_budget);
         match view.row.status {
             Status::Completed => Exit::Fine,
             Status::Failed if over_budget() => Exit::Budget,
@@ -46,6 +46,19 @@ impl Exit {
     pub(crate) fn of_error(error: &EngineError) -> Exit {
         if error.code.is_engine_fault() { Exit::Engine } else { Exit::Usage }
     }
+}
+
+/// The failure, or what lies under it: a fan-in or a child run that the budget stopped.
+fn was_over_budget(failure: &Failure) -> bool {
+    let word = ErrorKind::BudgetExceeded.as_str();
+    let mut cause = failure.details.get("cause");
+    let mut kind = Some(failure.kind.as_str());
+    while kind != Some(word) {
+        let Some(under) = cause else { return false };
+        kind = under.get("kind").and_then(|kind| kind.as_str());
+        cause = under.get("details").and_then(|details| details.get("cause"));
+    }
+    true
 }
 
 impl From<Exit> for ExitCode {

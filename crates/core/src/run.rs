@@ -18,10 +18,10 @@ pub use why::{Waiting, WaitsFor};
 
 use crate::command::Command;
 use crate::cost::Spend;
-use crate::error::Failure;
+use crate::error::{ErrorKind, Failure};
 use crate::event::{Event, EventKind, GateId, GroupId, TokenId};
 use crate::graph::Graph;
-use crate::input::{Input, Rejection};
+use crate::input::{ChildOutcome, Input, Rejection};
 pub use crate::lifecycle::RunStatus;
 use crate::lifecycle::TokenStatus;
 use crate::state::{Closing, Gate, Metrics, State, Token};
@@ -180,6 +180,22 @@ impl Run {
             Some(Closing::Failure(failure)) => Some(failure),
             _ => None,
         }
+    }
+
+    /// How it ended, as whoever called it is told; None while it goes on.
+    pub fn outcome(&self) -> Option<ChildOutcome> {
+        Some(match self.status() {
+            RunStatus::Completed => {
+                ChildOutcome::Completed { output: self.output().cloned().unwrap_or_default() }
+            }
+            RunStatus::TimedOut => ChildOutcome::TimedOut,
+            RunStatus::Cancelled => ChildOutcome::Cancelled,
+            RunStatus::Failed => {
+                let unknown = || Failure::new(ErrorKind::Internal, "it failed without a failure");
+                ChildOutcome::Failed { failure: self.failure().cloned().unwrap_or_else(unknown) }
+            }
+            _ => return None,
+        })
     }
 
     /// When to be woken, if nothing else comes before.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use wonder_core::Run;
 use wonder_core::cost::{Allowance, Spend};
-use wonder_core::def::{Budget, Name};
+use wonder_core::def::Name;
 use wonder_core::error::ErrorKind;
 use wonder_core::event::{Event, EventKind, GateId, TokenId};
 use wonder_core::graph::Graph;
@@ -518,16 +518,10 @@ fn told(input: &Input) -> String {
     }
 }
 
-/// The value of a run that nobody started.
 /// What a host knows of the workflows that a run may call.
 fn child_budgets(library: &Library) -> BTreeMap<Name, Allowance> {
     let bounded = library.iter().filter_map(|(name, graph)| Some((name.clone(), graph.budget?)));
-    let allowance = |budget: Budget| Allowance {
-        usd_micros: budget.usd_micros.unwrap_or(0),
-        tokens: budget.tokens.unwrap_or(0),
-        calls: budget.calls.unwrap_or(0),
-    };
-    bounded.map(|(name, budget)| (name, allowance(budget))).collect()
+    bounded.map(|(name, budget)| (name, budget.allowance())).collect()
 }
 
 pub fn start_of(input: Value, seed: u64) -> StartRun {

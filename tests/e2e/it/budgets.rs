@@ -361,7 +361,7 @@ fn the_question_of_a_child_is_answered_where_it_is_asked() {
     let gate = told.gate();
     assert_eq!((&gate["kind"], &gate["root"]), (&json!("budget"), &json!(told.run)));
     assert_eq!((&told.view["waiting"][0]["gate"], calls(&told.place)), (&gate["id"], 2));
-    told.then(&["answer", "action=abort"], 1);
+    told.then(&["answer", "action=abort"], 6);
     assert_eq!(
         (&told.view["error"]["kind"], spent_in(&told.place)),
         (&json!("subworkflow_failed"), 2 * CALL)

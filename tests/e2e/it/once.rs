@@ -38,6 +38,26 @@ fn a_payment_that_was_interrupted_asks() {
 }
 
 #[test]
+fn a_rule_for_every_failure_does_not_repeat_a_payment() {
+    let place = Place::new();
+    place.file("wonder.toml", "grace = \"100ms\"\n");
+    let pay = |rule: &str| {
+        ONCE.replace("timeout: 2m}", "timeout: 300ms}")
+            .replace("    next:", &format!("    on_error: {rule}\n    next:"))
+    };
+    let log = format!("log={}", place.log().display());
+    let run = |rule: &str| {
+        let file = place.file("pay.yaml", &pay(rule));
+        place.json(&["run", &file, "--input", &log, "--input", "nap=60"], 3)
+    };
+    run("{do: retry, max: 2}");
+    assert_eq!(place.effects(), 1, "a rule that does not name it must not repeat it");
+    assert_eq!(place.json(&["gates"], 0)[0]["kind"], "outcome");
+    run("{when: \"error.kind == 'outcome_unknown'\", do: retry, max: 2, initial_delay: 10ms}");
+    assert_eq!(place.effects(), 1 + 3, "a rule that names it is what the author means");
+}
+
+#[test]
 fn somebody_may_say_that_it_never_happened() {
     let (place, run) = killed_while_paying();
     place.json(&["resume", &run], 3);

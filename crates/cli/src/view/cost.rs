@@ -42,12 +42,9 @@ impl Sum {
     }
 }
 
-/// A sum for programs. Dollars twice: as a number to read, and as the integer that sums are made of.
+/// What was spent, for programs. Dollars twice: as a number to read, and as the integer that sums are made of.
 #[derive(Debug, Serialize)]
-struct SumJson {
-    visits: u64,
-    attempts: u64,
-    tries: u64,
+struct SpendJson {
     calls: u64,
     input_tokens: u64,
     output_tokens: u64,
@@ -57,13 +54,9 @@ struct SumJson {
     task_ms: u64,
 }
 
-impl SumJson {
-    fn of(sum: &Sum) -> SumJson {
-        let Sum { visits, attempts, tries, spend, .. } = sum;
-        SumJson {
-            visits: *visits,
-            attempts: *attempts,
-            tries: *tries,
+impl SpendJson {
+    fn of(spend: &Spend) -> SpendJson {
+        SpendJson {
             calls: spend.calls,
             input_tokens: spend.input_tokens,
             output_tokens: spend.output_tokens,
@@ -72,6 +65,23 @@ impl SumJson {
             usd_micros: spend.usd_micros,
             task_ms: spend.duration_ms,
         }
+    }
+}
+
+/// A sum for programs.
+#[derive(Debug, Serialize)]
+struct SumJson {
+    visits: u64,
+    attempts: u64,
+    tries: u64,
+    #[serde(flatten)]
+    spend: SpendJson,
+}
+
+impl SumJson {
+    fn of(sum: &Sum) -> SumJson {
+        let Sum { visits, attempts, tries, spend, .. } = sum;
+        SumJson { visits: *visits, attempts: *attempts, tries: *tries, spend: SpendJson::of(spend) }
     }
 }
 

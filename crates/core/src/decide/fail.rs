@@ -73,6 +73,11 @@ impl Decision<'_> {
     }
 
     fn applies(&self, id: TokenId, rule: &Rule, failure: &Failure) -> Result<bool, Failure> {
+        // An effect that must happen once, and may have, is repeated only by a rule that says it means that.
+        let named = rule.when.as_ref().is_some_and(|when| when.text().contains("outcome_unknown"));
+        if failure.kind == ErrorKind::OutcomeUnknown && rule.response.runs_again() && !named {
+            return Ok(false);
+        }
         let Some(when) = &rule.when else { return Ok(true) };
         let error = failure.to_value();
         when.eval_bool(&self.view(id).with_error(&error)).map_err(|e| {

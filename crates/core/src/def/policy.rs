@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Name, Spot, Text, Tree};
+use crate::cost::Allowance;
 use crate::value::Value;
 
 /// One line of an `on_error` list.
@@ -130,6 +131,15 @@ pub struct Budget {
 impl Budget {
     pub fn default_warn_at_permille() -> u32 {
         800
+    }
+
+    /// The most that it lets somebody spend, time apart.
+    pub fn allowance(&self) -> Allowance {
+        Allowance {
+            usd_micros: self.usd_micros.unwrap_or(0),
+            tokens: self.tokens.unwrap_or(0),
+            calls: self.calls.unwrap_or(0),
+        }
     }
 }
 

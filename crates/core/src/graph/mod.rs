@@ -283,6 +283,27 @@ pub enum Response {
     Fail,
 }
 
+impl Response {
+    /// The same task is dispatched again, without a human's word.
+    pub fn runs_again(&self) -> bool {
+        match self {
+            Response::Retry
+            | Response::SwitchModel
+            | Response::StricterPrompt { .. }
+            | Response::Change { .. }
+            | Response::LoopWithFeedback { .. }
+            | Response::AddValidator { .. }
+            | Response::AddReview
+            | Response::DowngradeModel => true,
+            Response::Pause
+            | Response::Goto(_)
+            | Response::Skip { .. }
+            | Response::Escalate
+            | Response::Fail => false,
+        }
+    }
+}
+
 /// A task, compiled. The worker and the coordinator run it by [`crate::task::TaskMachine`].
 #[derive(Clone, Debug)]
 pub struct Task {

@@ -11,9 +11,8 @@ use wonder_core::{Input, Rejection, RunStatus};
 use wonder_engine::{Act, Answer, Drive, EngineError, ErrorCode, Reply, Request, Response, Signal, Start};
 
 use super::children::{Birth, seed};
-use crate::Leaving;
-
 use super::{Asker, Driver, Refusal, Waiter, closing};
+use crate::Leaving;
 
 impl Driver {
     pub(super) fn ask(&mut self, request: Request, reply: Asker) {
@@ -31,17 +30,17 @@ impl Driver {
                 self.adopt(&run).map(|()| run)
             }
             Request::Wait { run, wait_ms } => return self.wait(run.into(), wait_ms, reply),
-            Request::Find { run } => {
-                let view = self.view(&run.into()).map(|view| Response::Run(Box::new(view)));
-                return drop(reply.send(Ok(view)));
-            }
+            Request::Find { run } if self.runs.contains_key(&*run) => Ok(run.into()),
             // Whoever asks these reads for himself.
             _ => return drop(reply.send(Ok(None))),
         };
-        // What follows from it belongs to the answer.
-        self.settle();
-        let answer = done.map(|run| self.view(&run).map(|view| Response::Run(Box::new(view))));
-        self.replies.push((reply, answer));
+        // What follows from it belongs to the answer, and nothing is told before it is committed.
+        self.replies.push((reply, done));
+    }
+
+    /// What a run that is in memory looks like; None if it has to be read.
+    pub(super) fn shown(&self, run: &Name) -> Option<Response> {
+        self.view(run).map(|view| Response::Run(Box::new(view)))
     }
 
     fn start(&mut self, start: Start) -> Reply<Name> {
@@ -102,7 +101,6 @@ impl Driver {
             self.deliver(&id, input).map_err(refused)?;
         }
         if drive == Drive::On {
-            self.settle();
             self.adopt(&id)?;
         }
         Ok(id)
@@ -130,7 +128,6 @@ impl Driver {
         self.deliver(&run, input).map_err(refused)?;
         let root = self.runs.get(&run).map_or(run.clone(), |hosted| hosted.root.clone());
         if drive == Drive::On {
-            self.settle();
             self.adopt(&root)?;
         }
         self.hosted(&root)?;
@@ -143,13 +140,8 @@ impl Driver {
             None => return drop(reply.send(Ok(None))),
             Some(hosted) => hosted.run.status().is_end() || self.is_quiet(&run),
         };
-        if over && !self.touched.contains(&run) {
-            let view = self.view(&run).map(|view| Response::Run(Box::new(view)));
-            return drop(reply.send(Ok(view)));
-        }
         if over {
-            let view = self.view(&run).map(|view| Response::Run(Box::new(view)));
-            return self.replies.push((reply, Ok(view)));
+            return self.replies.push((reply, Ok(run)));
         }
         let until = Instant::now() + Duration::from_millis(wait_ms);
         self.waiters.entry(run).or_default().push(Waiter { until, reply });
@@ -172,8 +164,7 @@ impl Driver {
                 continue;
             }
             for waiter in self.waiters.remove(&id).unwrap_or_default() {
-                let view = self.view(&id).map(|view| Response::Run(Box::new(view)));
-                drop(waiter.reply.send(Ok(view)));
+                drop(waiter.reply.send(Ok(self.shown(&id))));
             }
         }
     }
@@ -194,10 +185,7 @@ impl Driver {
             let waiters = self.waiters.remove(&id).unwrap_or_default();
             let (gone, stay): (Vec<Waiter>, Vec<Waiter>) =
                 waiters.into_iter().partition(|waiter| waiter.until <= now);
-            for waiter in gone {
-                let view = self.view(&id).map(|view| Response::Run(Box::new(view)));
-                drop(waiter.reply.send(Ok(view)));
-            }
+            self.replies.extend(gone.into_iter().map(|waiter| (waiter.reply, Ok(id.clone()))));
             if !stay.is_empty() {
                 self.waiters.insert(id, stay);
             }

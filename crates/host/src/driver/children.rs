@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use wonder_core::Input;
 use wonder_core::command::ChildOrder;
 use wonder_core::cost::Allowance;
-use wonder_core::def::{Budget, Name};
+use wonder_core::def::Name;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::Graph;
 use wonder_core::input::{ChildOutcome, Parent, StartRun};
-use wonder_core::{Input, Run, RunStatus};
 use wonder_engine::{EngineError, Reply};
 
 use super::{Driver, Hosted, Refusal, Word};
@@ -146,7 +146,7 @@ impl Driver {
         for (name, definition) in callable {
             let graph = self.definitions.graph(*definition, &self.store.reader())?;
             if let Some(budget) = graph.budget {
-                budgets.insert(name.clone(), allowance(&budget));
+                budgets.insert(name.clone(), budget.allowance());
             }
         }
         Ok(budgets)
@@ -156,38 +156,20 @@ impl Driver {
     pub(super) fn tell_ends(&mut self) {
         for id in self.touched.clone() {
             let Some(hosted) = self.runs.get_mut(&id) else { continue };
-            let ended = hosted.run.status().is_end();
-            if !ended || hosted.told {
-                hosted.told = hosted.told && ended;
+            let Some(outcome) = hosted.run.outcome() else {
+                // A retry has opened it again.
+                hosted.told = false;
+                continue;
+            };
+            if std::mem::replace(&mut hosted.told, true) {
                 continue;
             }
-            hosted.told = true;
             let parent = hosted.run.state().start.as_ref().and_then(|start| start.parent.clone());
             let Some(parent) = parent else { continue };
-            let (outcome, spend) = (outcome(&hosted.run), hosted.run.spend().clone());
+            let spend = hosted.run.spend().clone();
             let input = Input::ChildFinished { token: parent.token, attempt: parent.attempt, outcome, spend };
             self.words.push_back(Word::Say { run: parent.run, input });
         }
-    }
-}
-
-fn outcome(run: &Run) -> ChildOutcome {
-    match run.status() {
-        RunStatus::Completed => ChildOutcome::Completed { output: run.output().cloned().unwrap_or_default() },
-        RunStatus::TimedOut => ChildOutcome::TimedOut,
-        RunStatus::Cancelled => ChildOutcome::Cancelled,
-        _ => {
-            let unknown = || Failure::new(ErrorKind::Internal, "it failed without a failure");
-            ChildOutcome::Failed { failure: run.failure().cloned().unwrap_or_else(unknown) }
-        }
-    }
-}
-
-fn allowance(budget: &Budget) -> Allowance {
-    Allowance {
-        usd_micros: budget.usd_micros.unwrap_or(0),
-        tokens: budget.tokens.unwrap_or(0),
-        calls: budget.calls.unwrap_or(0),
     }
 }
 

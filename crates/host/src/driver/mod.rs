@@ -122,7 +122,8 @@ pub(crate) struct Driver {
     /// Of this turn: to be committed, then answered, then performed.
     batch: Vec<Write>,
     touched: BTreeSet<Name>,
-    replies: Vec<(Asker, Reply<Option<Response>>)>,
+    /// Who asked, and about which run the answer is.
+    replies: Vec<(Asker, Reply<Name>)>,
     starting: Vec<oneshot::Sender<()>>,
     orders: Vec<(Name, Command)>,
     /// Runs whose tasks said something: their followers want to know.
@@ -387,9 +388,9 @@ impl Driver {
 
     /// After the commit: answers, then news, then work.
     fn perform(&mut self) {
-        for (reply, answer) in std::mem::take(&mut self.replies) {
+        for (reply, about) in std::mem::take(&mut self.replies) {
             // Whoever asked may be gone.
-            drop(reply.send(answer));
+            drop(reply.send(about.map(|run| self.shown(&run))));
         }
         for go in std::mem::take(&mut self.starting) {
             go.send(()).unwrap_or_default();

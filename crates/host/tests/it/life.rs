@@ -202,3 +202,33 @@ async fn the_same_content_is_the_same_version() {
     assert_eq!(house.run(file, "{}").await.row.version, 1);
     assert_eq!(house.run(&file.replace("n: 1}", "n: 3}"), "{}").await.row.version, 3);
 }
+
+/// One node that asks, so that the run leaves memory and has to be read again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_run_is_set_aside_and_the_others_go_on() {
+    let house = House::new().await;
+    let (damaged, sound) = (house.run(GATE, "{}").await, house.run(GATE, "{}").await);
+    let database = house.home.path().join("wonder.db");
+    let connection = rusqlite::Connection::open(database).unwrap();
+    let spoil = "UPDATE events SET body = replace(body, 'token_created', 'token_cremated') \
+                 WHERE run = (SELECT no FROM runs WHERE id = ?)";
+    assert!(connection.execute(spoil, [&damaged.row.run]).unwrap() > 0);
+    let answer = wonder_engine::Answer {
+        gate: format!("{}:1", damaged.row.run),
+        answer: json(r#"{"ok": true}"#),
+        by: "ann".to_owned(),
+        drive: Drive::On,
+    };
+    let refused = house.engine().answer(answer).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::Quarantined, "{refused}");
+    assert!(refused.message.contains("token_cremated"), "the evidence is told: {refused}");
+    let done = house.answer(&sound.row.run, r#"{"ok": true}"#).await;
+    assert_eq!(done.row.status, Status::Completed);
+    let rows = house.engine().list(Default::default()).await.unwrap();
+    let status = |run: &str| rows.iter().find(|row| row.run == run).unwrap().status;
+    assert_eq!(status(&damaged.row.run), Status::Quarantined);
+    let evidence: String = connection
+        .query_row("SELECT evidence FROM runs WHERE id = ?", [&damaged.row.run], |row| row.get(0))
+        .unwrap();
+    assert!(evidence.contains("token_cremated"), "{evidence}");
+}

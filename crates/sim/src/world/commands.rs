@@ -6,7 +6,6 @@ use wonder_core::def::Name;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::{GateId, TokenId};
 use wonder_core::input::{ChildOutcome, Input, Parent, StartRun, TaskOutcome};
-use wonder_core::run::RunStatus;
 use wonder_core::value::Value;
 
 use super::{Happening, Hosted, TaskKey, TaskOut, World};
@@ -227,23 +226,9 @@ impl World {
     /// A child that has ended tells its parent, once.
     pub(super) fn tell_end(&mut self, id: &Name) {
         let Some(hosted) = self.runs.get_mut(id) else { return };
-        let status = hosted.run.status();
-        if !status.is_end() || hosted.told {
-            return;
-        }
+        let Some(outcome) = hosted.run.outcome().filter(|_| !hosted.told) else { return };
         hosted.told = true;
         let Some(parent) = hosted.parent.clone() else { return };
-        let outcome = match status {
-            RunStatus::Completed => {
-                ChildOutcome::Completed { output: hosted.run.output().cloned().unwrap_or_default() }
-            }
-            RunStatus::TimedOut => ChildOutcome::TimedOut,
-            RunStatus::Cancelled => ChildOutcome::Cancelled,
-            _ => {
-                let unknown = || Failure::new(ErrorKind::Internal, "it failed without a failure");
-                ChildOutcome::Failed { failure: hosted.run.failure().cloned().unwrap_or_else(unknown) }
-            }
-        };
         let spend = hosted.run.spend().clone();
         self.report_child(parent, outcome, spend);
     }

@@ -7,7 +7,7 @@ use wonder_engine::{RunView, Status};
 use super::super::words::dollars_as_number;
 use super::bill::{AttemptBill, Bill};
 use super::budget::{BudgetBill, BudgetJson};
-use super::{Sum, SumJson};
+use super::{SpendJson, Sum, SumJson};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct BillJson<'v> {
@@ -70,13 +70,8 @@ struct AttemptJson<'v> {
     child: Option<&'v str>,
     model: Option<&'v str>,
     tries: u64,
-    calls: u64,
-    input_tokens: u64,
-    output_tokens: u64,
-    cached_tokens: u64,
-    cost_usd: f64,
-    usd_micros: u64,
-    task_ms: u64,
+    #[serde(flatten)]
+    spend: SpendJson,
 }
 
 impl<'v> BillJson<'v> {
@@ -133,13 +128,7 @@ impl<'v> AttemptJson<'v> {
             child: attempt.child.as_deref(),
             model: spend.model_used.as_deref(),
             tries: attempt.sum.tries,
-            calls: spend.calls,
-            input_tokens: spend.input_tokens,
-            output_tokens: spend.output_tokens,
-            cached_tokens: spend.cached_tokens,
-            cost_usd: dollars_as_number(spend.usd_micros),
-            usd_micros: spend.usd_micros,
-            task_ms: spend.duration_ms,
+            spend: SpendJson::of(spend),
         }
     }
 }
