@@ -1,6 +1,6 @@
 # `make test` guards main; `make demo` shows the point. Both work on a fresh machine with Rust.
 
-.PHONY: demo test tools check sim soak bench fmt
+.PHONY: demo test tools check sim soak bench bench-peers fmt
 
 # A release: builds in parallel, a flaky one, a merge, a child run, a person who approves; then the timeline.
 demo:
@@ -37,6 +37,13 @@ bench:
 	cargo build --quiet --release -p wonder-cli -p wonder-bench
 	target/release/wonder-bench --json target/bench.json
 	cargo run --quiet --release -p wonder-sim -- scale
+
+# The same work on the peers, installed into target/peers; writes bench/RESULTS.md. About 25 minutes.
+bench-peers:
+	cargo build --quiet --release -p wonder-cli -p wonder-bench
+	mkdir -p target/peers/data
+	target/release/wonder-bench --dir target/peers/data --json target/bench.json w1 w2 w3 w4 w5 w6 start
+	python3 -B bench/peers/run.py
 
 fmt:
 	cargo fmt --all

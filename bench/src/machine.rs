@@ -1,4 +1,4 @@
-//! What the operating system says of this process: processor time, memory.
+//! What the operating system says of a process: processor time, memory.
 
 /// Processor seconds used so far, all threads.
 pub(crate) fn cpu_seconds() -> f64 {
@@ -10,9 +10,9 @@ pub(crate) fn cpu_seconds() -> f64 {
     (ticks(11) + ticks(12)) / 100.0
 }
 
-/// Resident megabytes.
-pub(crate) fn rss_mb() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// Resident megabytes of a process by its number, or of this one: `self`.
+pub(crate) fn rss_mb(process: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     kb.unwrap_or(0.0) / 1024.0

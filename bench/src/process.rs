@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::house::chain;
+use crate::machine::rss_mb;
 
 /// The release binary beside this one.
 fn binary() -> PathBuf {
@@ -37,6 +38,25 @@ pub(crate) fn start(base: &Path) -> f64 {
     crate::median((0..9).map(|_| once()).collect())
 }
 
+/// Megabytes of a process that owns a database in which one run sleeps.
+pub(crate) fn idle_mb(base: &Path) -> f64 {
+    let dir = tempfile::TempDir::new_in(base).expect("a directory");
+    let (home, file) = (dir.path().join("home"), dir.path().join("sleep.yaml"));
+    std::fs::write(&file, "wonder: 1\nname: sleeper\nnodes:\n  nap: {sleep: 1h}\n").expect("a file");
+    let mut child = wonder(&home, &["run", &file.to_string_lossy()]).spawn().expect("it starts");
+    while events(&home, "sleep_started") == 0 {
+        std::thread::yield_now();
+    }
+    let mb = rss_mb(&child.id().to_string());
+    child.kill().expect("it dies");
+    child.wait().expect("it is dead");
+    mb
+}
+
+pub(crate) fn binary_mb() -> f64 {
+    binary().metadata().expect("it is there").len() as f64 / f64::from(1 << 20)
+}
+
 pub(crate) struct Crash {
     /// From the restart to the first node that completes, and to the end.
     pub(crate) begin_s: f64,
@@ -66,15 +86,19 @@ pub(crate) fn crash(base: &Path) -> Crash {
     Crash { begin_s, finish_s: began.elapsed().as_secs_f64(), twice: completed(&home) - 1_000 }
 }
 
-/// How many nodes the events say are completed, read from the database alone.
+/// How many nodes the events say are completed.
 fn completed(home: &Path) -> usize {
+    events(home, "task_completed")
+}
+
+/// How many events of a kind there are, read from the database alone.
+fn events(home: &Path, kind: &str) -> usize {
     let Ok(connection) = rusqlite::Connection::open_with_flags(
         home.join("wonder.db"),
         rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE,
     ) else {
         return 0;
     };
-    let sql =
-        "SELECT count(*) FROM events, json_each(body) WHERE json_extract(value, '$.kind') = 'task_completed'";
-    connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap_or(0) as usize
+    let sql = "SELECT count(*) FROM events, json_each(body) WHERE json_extract(value, '$.kind') = ?";
+    connection.query_row(sql, [kind], |row| row.get::<_, i64>(0)).unwrap_or(0) as usize
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 /// How long each limit is measured.
-const FOR: Duration = Duration::from_millis(700);
+const FOR: Duration = Duration::from_millis(400);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Raw {
@@ -18,6 +18,18 @@ pub(crate) struct Raw {
     /// Rows a second with 64 rows a commit.
     pub(crate) rows_per_s: f64,
     pub(crate) fdatasync_per_s: f64,
+}
+
+impl Raw {
+    /// Between two moments: what lay between them had about this.
+    pub(crate) fn between(self, after: Raw) -> Raw {
+        let mean = |one: f64, other: f64| (one + other) / 2.0;
+        Raw {
+            commit_ms: mean(self.commit_ms, after.commit_ms),
+            rows_per_s: mean(self.rows_per_s, after.rows_per_s),
+            fdatasync_per_s: mean(self.fdatasync_per_s, after.fdatasync_per_s),
+        }
+    }
 }
 
 pub(crate) fn measure(dir: &Path) -> Raw {

@@ -88,13 +88,13 @@ pub(crate) async fn parked(base: &Path, runs: usize) -> Parked {
     let house = House::new(base).await;
     let file = Arc::new(workflow(GATE));
     run(&house.engine, &file).await;
-    let (before, began) = (rss_mb(), Instant::now());
+    let (before, began) = (rss_mb("self"), Instant::now());
     let ids = in_flight(&house, runs, move |engine| {
         let file = file.clone();
         async move { engine.engine().start(Start::clone(&file)).await.expect("it starts").row.run }
     })
     .await;
-    let (park_s, growth_mb) = (began.elapsed().as_secs_f64(), rss_mb() - before);
+    let (park_s, growth_mb) = (began.elapsed().as_secs_f64(), rss_mb("self") - before);
     let began = Instant::now();
     let ids = Arc::new(std::sync::Mutex::new(ids));
     in_flight(&house, runs, move |engine| {

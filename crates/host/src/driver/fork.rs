@@ -14,6 +14,7 @@ use wonder_core::{Run, run};
 use wonder_engine::{Drive, EngineError, ErrorCode, Fork, Forked, Reply, Workflow};
 
 use super::ask::refused;
+use super::learn::Lessons;
 use super::{Driver, Hosted, Refusal, panic_text};
 use crate::clock;
 use crate::store::StoredRun;
@@ -96,7 +97,7 @@ impl Driver {
         self.insert(id, hosted);
         copied.chunks(ROW_EVENTS).for_each(|events| self.record(id, events));
         // What the copied events teach was learnt where they happened.
-        self.runs.get_mut(id).expect("it was just put in").lessons = Default::default();
+        self.runs.get_mut(id).expect("it was just put in").lessons = Lessons::of(&graph);
         if self.shared.is_driven(id) {
             // Without a place its tasks wait for one; it cannot be queued any more.
             self.join_lane(id, &graph, &input);

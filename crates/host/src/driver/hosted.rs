@@ -62,6 +62,7 @@ impl Hosted {
             no,
             definition,
             version: graph.version,
+            lessons: Lessons::of(&graph),
             run: Run::new(graph),
             root,
             parent: None,
@@ -78,7 +79,6 @@ impl Hosted {
             bytes: 0,
             snapshot_bytes: 0,
             told: false,
-            lessons: Lessons::default(),
         }
     }
 
@@ -132,12 +132,9 @@ impl Driver {
             .definitions
             .graph(stored.definition, &reader)
             .and_then(|graph| load(&reader, graph, &stored))
-            .and_then(|run| Ok((run, reader.started(stored.no)?, reader.tree(id)?)));
+            .and_then(|run| Ok((run, reader.started(stored.no)?, reader.called_by(&stored.row)?)));
         match loaded {
-            Ok(((run, events), started, tree)) => {
-                let direct = |child: &&StoredRun| child.row.parent.as_deref() == Some(&**id);
-                let children =
-                    tree.iter().filter(direct).map(|child| child.row.run.as_str().into()).collect();
+            Ok(((run, events), started, children)) => {
                 let hosted = resumed(stored, run, events);
                 self.runs.insert(id.clone(), Hosted { started, children, ..hosted });
                 Ok(())
@@ -235,6 +232,7 @@ impl Driver {
 
 fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
     let update = update_of(&stored);
+    let lessons = Lessons::of(run.graph());
     let row = stored.row;
     Hosted {
         no: stored.no,
@@ -256,7 +254,7 @@ fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
         events,
         bytes: 0,
         snapshot_bytes: 0,
-        lessons: Lessons::default(),
+        lessons,
     }
 }
 

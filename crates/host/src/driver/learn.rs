@@ -22,11 +22,19 @@ const NODES_MAX: usize = 5_000;
 /// What one run has shown so far.
 #[derive(Debug, Default)]
 pub(crate) struct Lessons {
+    /// Anything would use what is learnt of it.
+    watched: bool,
     out: BTreeMap<TokenId, u32>,
     seen: BTreeMap<Name, Vec<(u64, u64)>>,
 }
 
-/// Whether anything would use what is learnt of it.
+impl Lessons {
+    pub(super) fn of(graph: &Graph) -> Lessons {
+        Lessons { watched: is_watched(graph), ..Lessons::default() }
+    }
+}
+
+/// Whether anything would use what is learnt of it: every node is looked at, so it is asked once for a run.
 fn is_watched(graph: &Graph) -> bool {
     graph.is_dag() || graph.nodes.iter().any(|node| node.timeout_adaptive)
 }
@@ -40,7 +48,7 @@ impl Hosted {
     /// Follows the tasks of a watched workflow.
     pub(super) fn observe(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::TaskDispatched { token, .. } if is_watched(self.run.graph()) => {
+            EventKind::TaskDispatched { token, .. } if self.lessons.watched => {
                 if let Some(at) = self.run.state().tokens.get(token) {
                     self.lessons.out.insert(*token, at.node);
                 }

@@ -121,6 +121,12 @@ impl<'c> Reader<'c> {
         Ok(std::iter::once(top).chain(below).collect())
     }
 
+    /// Runs that a run called itself, in the order of their starts.
+    pub(crate) fn called_by(&self, row: &RunRow) -> Reply<Vec<Name>> {
+        let sql = "SELECT id FROM runs WHERE root = ?1 AND parent = ?2 ORDER BY no";
+        self.all(sql, [&row.root, &row.run], |row| Ok(row.get::<_, String>(0)?.into()))
+    }
+
     /// Events after number `after`, about `limit` of them: whole steps.
     pub(crate) fn events(&self, no: i64, after: u64, limit: usize) -> Reply<Vec<Event>> {
         let sql = "SELECT refs, body FROM events WHERE run = ?1 AND seq >= \

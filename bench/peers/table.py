@@ -1,0 +1,186 @@
+"""Writes the table: each workload a row, each peer a column, beside our own figures and the raw limits.
+
+Says what failed and why, and never fills a gap with a guess. No names or paths of the machine.
+"""
+
+import datetime
+import os
+import platform
+from dataclasses import dataclass
+from statistics import median
+
+from common import SCALE
+from install import versions_text
+from ours import PARKED
+from workloads import TIMES
+
+FIGURES = "figures"
+
+
+@dataclass(frozen=True)
+class Row:
+    work: str
+    figure: str
+    label: str
+    # The figure that is this one divided by the raw limit of the same moment, where that means something.
+    raw: str = ""
+    better: str = "lower"
+    repeated: bool = True
+
+
+ROWS = [
+    Row("w1", "w1_ms", "**W1** chain of 1 000, ms a node", raw="w1_raw"),
+    Row("w2", "w2_rate", "**W2** 500 runs x 10, 64 in flight, nodes/s", raw="w2_share", better="higher"),
+    Row("w2", "w2_cpu", "W2 CPU seconds per 1 000 nodes"),
+    Row("w3", "w3_ms", "**W3** 1 000 branches merged, ms"),
+    Row("w4", "w4_p50", "**W4** one-node run, p50 ms", raw="w4_p50_raw"),
+    Row("w4", "w4_p99", "W4 one-node run, p99 ms", raw="w4_p99_raw"),
+    Row("w5", "w5_park_ms", "**W5** parking at a gate, ms a run", repeated=False),
+    Row("w5", "w5_kb", "W5 memory, KB a parked run", repeated=False),
+    Row("w5", "w5_answer_ms", "W5 answering, ms a run", repeated=False),
+    Row("w6", "w6_begin_s", "**W6** kill -9, restart to the next node, s"),
+    Row("w6", "w6_finish_s", "W6 restart to the end, s"),
+    Row("w6", "w6_twice", "W6 nodes run twice", better=""),
+    Row("idle", "idle_mb", "idle memory, MB", repeated=False),
+    Row("raw", "raw_ms", "raw commit beside it, ms", better="", repeated=False),
+]
+
+
+def number(value):
+    if isinstance(value, int) or abs(value) >= 100 or value == 0:
+        return f"{value:,.0f}".replace(",", " ")
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def line(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def peer_cell(row, result):
+    values = result[FIGURES].get(row.figure)
+    if not values:
+        return "failed" if result["failures"] else "-"
+    text = number(median(values))
+    if max(values) > min(values):
+        text += f" [{number(min(values))}..{number(max(values))}]"
+    if row.repeated and len(values) != TIMES:
+        text += f" n={len(values)}"
+    return text
+
+
+def raw_cell(row, figures):
+    """How many raw commits it costs; for a rate, which part of the raw rate it reaches."""
+    values = figures.get(row.raw)
+    if not values:
+        return "-"
+    return f"{number(median(values))} x" if row.better == "lower" else f"{number(100 * median(values))} %"
+
+
+def times_better(row, figure, ours, theirs):
+    if not ours.get(figure) or not theirs.get(figure):
+        return None
+    mine, other = median(ours[figure]), median(theirs[figure])
+    if mine <= 0 or other <= 0:
+        return None
+    return other / mine if row.better == "lower" else mine / other
+
+
+def better_cell(row, ours, theirs):
+    plain = times_better(row, row.figure, ours, theirs)
+    by_raw = times_better(row, row.raw, ours, theirs) if row.raw else None
+    if plain is None:
+        return "-"
+    return f"{number(plain)} x" + (f" ({number(by_raw)} x by raw)" if by_raw else "")
+
+
+def rows_of(row, ours, results):
+    mine = number(median(ours[row.figure])) if row.figure in ours else "-"
+    yield line([row.label, mine, *(peer_cell(row, result) for result in results)])
+    if row.raw:
+        limit = "... against the raw commit" if row.better == "lower" else "... of the raw rows, 64 a commit"
+        yield line([limit, raw_cell(row, ours), *(raw_cell(row, result[FIGURES]) for result in results)])
+    if row.better:
+        yield line(["... Wonder is better by", "", *(better_cell(row, ours, result[FIGURES]) for result in results)])
+
+
+def main_table(peers, ours, results):
+    yield line(["", "Wonder", *(peer.title for peer in peers)])
+    yield line(["---"] * (len(peers) + 2))
+    for row in ROWS:
+        yield from rows_of(row, ours, results)
+
+
+WONDER = [
+    "Wonder",
+    "this tree",
+    "SQLite WAL, synchronous FULL, one commit a node, grouped over runs",
+    "in process (W1 to W3, W5), over its socket or HTTP (W4), as its binary (W6)",
+    "`wonder resume`, or by itself in a server",
+    number(PARKED),
+    "just before",
+]
+
+
+def peers_table(peers, results):
+    yield line(["", "versions", "a step is safe by", "runs as", "after a crash", "parked in W5", "measured"])
+    yield line(["---"] * len(WONDER))
+    yield line(WONDER)
+    for peer, result in zip(peers, results):
+        parked = number(result["sizes"]["w5"]) if "w5" in result["sizes"] else "-"
+        about = [versions_text(peer.name), peer.durability, peer.runs, peer.recovery]
+        yield line([peer.title, *about, parked, result["measured"]])
+
+
+def failures(peers, results):
+    found = [
+        f"- {peer.title}, {work}: {' '.join(reason.split())}"
+        for peer, result in zip(peers, results)
+        for work, reason in result["failures"].items()
+    ]
+    return found or ["None."]
+
+
+READING = """\
+- The disk is shared and noisy: the raw commit (one row, SQLite WAL, synchronous FULL) is measured before and after
+  every repetition of W1 and W4, the raw rows before every one of W2, and "against" is the ratio of that very
+  moment. "By raw" compares those ratios instead of the figures. It flatters a peer that the processor holds back
+  while the disk is slow: trust both where they agree, and where the raw commits in the last row are alike.
+- Cells are medians of three [least..most]; n says where there are fewer, because a workload that has taken 40 s
+  is not repeated. W5 and idle memory are taken once. Ours are medians of three too.
+- Every peer here syncs each step to the disk before the next, as we do; how many syncs it needs is below.
+- Steps do nothing and return about 100 bytes. What is measured is the engine, not anybody's work.
+- LangGraph and DBOS are libraries: their W4 crosses no process. Restate's is HTTP and then HTTP/2 to its Node
+  handler, Temporal's is gRPC to the server and back to the worker. Ours is{w4}.
+- CPU and memory count the server and the process with the steps. Restate's client is not counted; in the other
+  peers, and in ours, the client is in the counted process.
+- W3 is steps in parallel in one run: `ctx.run` (Restate), `Send` (LangGraph), asynchronous steps (DBOS),
+  activities (Temporal).
+- W5 is given per run, since not every peer can park 10 000 in a reasonable time; the number parked is below.
+  Restate's runs count as parked and ended when its handler says so, a moment before the server knows.
+- W6 kills every process of the peer at 400 of 1 000 nodes. kill -9 leaves the page cache alone, so it says
+  nothing about power loss. "Run twice" counts executions of a step for the peers, completions for us.
+- Where a peer's default is as safe but slower than another of its settings, it got the faster one: WAL for DBOS
+  and Temporal, and no rate limits for Temporal, whose default lets one shard look for work 20 times a second
+  (50 ms a node in W1).
+- Temporal is its development server, which is what runs on one machine without a database server; a cluster on
+  PostgreSQL or Cassandra is another thing and was not measured."""
+
+
+def machine():
+    with open("/proc/meminfo") as file:
+        gigabytes = int(file.readline().split()[1]) / 2**20
+    return f"{os.cpu_count()} cores, {gigabytes:.0f} GB, {platform.system()} {platform.release()}, all on the loopback"
+
+
+def write(path, peers, ours, results):
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    small = "" if SCALE == 1 else f"\n**Sizes times {SCALE}: a trial of the scripts, not a measurement.**\n"
+    text = [
+        "# Beside the peers", "",
+        f"Written by `make bench-peers` on {today}. {machine()}.", small,
+        *main_table(peers, ours.figures, results), "",
+        "## The peers", "", *peers_table(peers, results), "",
+        "## What failed", "", *failures(peers, results), "",
+        "## How to read this", "", READING.format(w4=ours.w4_way), "",
+    ]
+    path.write_text("\n".join(text))
