@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use wonder_core::cost::Spend;
+use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Implementation;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::input::{TaskOutcome, TaskReport};
@@ -102,7 +102,11 @@ impl Shared {
                 Ask::Done(outcome) => break outcome,
                 Ask::Perform(call) => call,
             };
+            if let Some(failure) = order.allowance.stops(&tally.spend, &worst(&call), None) {
+                break stopped(failure, &call);
+            }
             match self.act(job, &call, (&known, &leash), tally).await {
+                Ok(Err(failure)) if failure.is_at_allowance() => break stopped(failure, &call),
                 Ok(result) => machine.answer(result),
                 Err(Halt::Cancelled) => break TaskOutcome::Cancelled,
                 Err(_) => break TaskOutcome::TimedOut { after_ms: order.timeout_ms.unwrap_or_default() },
@@ -128,7 +132,7 @@ impl Shared {
         let leash = leash.of_action(def.execution.timeout_ms);
         let (redactor, spend) = (&known.redactor, Spend::default());
         let mut errand = Errand { shared: self, job, call, scope, leash, redactor, spend };
-        let tried = match caught(tries(&mut errand, &mut tally.tries)).await {
+        let tried = match caught(tries(&mut errand, tally)).await {
             Ok(tried) => tried,
             Err(panic) => Err(panicked(panic).into()),
         };
@@ -143,7 +147,7 @@ impl Shared {
 }
 
 /// Tries until it works, another try cannot help, or there is reason to stop.
-async fn tries(errand: &mut Errand<'_>, more: &mut u32) -> Tried {
+async fn tries(errand: &mut Errand<'_>, tally: &mut Tally) -> Tried {
     let (job, def) = (errand.job, &errand.call.action.def);
     let salt = job.order.token.0.rotate_left(32) ^ u64::from(job.order.attempt);
     let tries = Tries::new(def.execution.retry_policy, def.effect(), job.seed, salt);
@@ -159,12 +163,18 @@ async fn tries(errand: &mut Errand<'_>, more: &mut u32) -> Tried {
         let Some(delay_ms) = tries.again_after_ms(&failure, reach, made) else {
             return Err(Broken::Failed { failure: tries.verdict(failure, reach), reach });
         };
+        // A call and its tries are one call: that is what was reserved for it.
+        let used = std::mem::replace(&mut errand.spend.calls, calls);
+        let mut spent = tally.spend.clone();
+        spent.add(&errand.spend);
+        if let Some(stopped) = job.order.allowance.stops(&spent, &worst(errand.call), Some(&failure)) {
+            errand.spend.calls = used;
+            return Err(Broken::known(stopped));
+        }
         let (next, max) = (made + 1, tries.max());
         errand.say(Stream::Note, format!("try {next} of {max} in {delay_ms} ms: {}", failure.message));
-        // A call and its tries are one call: that is what was reserved for it.
-        errand.spend.calls = calls;
         errand.leash.wait(delay_ms).await?;
-        *more += 1;
+        tally.tries += 1;
     }
 }
 
@@ -177,6 +187,19 @@ async fn once(errand: &mut Errand<'_>) -> Tried {
         Implementation::HttpRequest(request) => Box::pin(http::perform(errand, request)).await,
         other => Err(unable(other).into()),
     }
+}
+
+/// The most that one try of an action may cost. What takes no model and no script costs nothing.
+fn worst(call: &ActionCall) -> Allowance {
+    match &call.action.def.implementation {
+        Implementation::Mock(script) => wonder_core::mock::worst(script),
+        _ => Allowance::default(),
+    }
+}
+
+/// The task ends here, whatever its step does about failures of its own: the coordinator may have more.
+fn stopped(failure: Failure, call: &ActionCall) -> TaskOutcome {
+    TaskOutcome::Failed { failure, retry: false, step: Some(call.step.clone()) }
 }
 
 fn unable(implementation: &Implementation) -> Failure {

@@ -54,6 +54,7 @@ pub struct TaskOrder {
     pub feedback: Value,
     pub overrides: Overrides,
     pub generation: u32,
+    /// What the worker stops at: what is reserved for it, where a budget bounds it.
     pub allowance: Allowance,
     pub timeout_ms: Option<u64>,
 }

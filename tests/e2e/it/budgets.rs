@@ -183,6 +183,30 @@ nodes:
     assert_eq!((ledger(&told, 3 * CALL).spent, &told.visit("a")["attempts"]), (3 * CALL, &json!(3)));
 }
 
+/// Tries that fail by the world's fault cost as well; a worker makes no try that was not paid for.
+#[test]
+fn tries_of_an_action_cannot_overspend() {
+    let failing = |budget: &str| {
+        format!(
+            "
+{budget}
+nodes:
+  a: {{mock: {{outcomes: [{{error: network, usage: {{cost_usd: 0.05}}}}, {{error: network, usage: {{cost_usd: 0.05}}}}, {{output: {{}}, usage: {{cost_usd: 0.05}}}}], execution: {{retry_policy: {{max_attempts: 3, initial_delay: 10ms}}}}}}}}
+"
+        )
+    };
+    let told = Told::of(&failing("budget: {usd: 0.1, on_exceeded: fail}"), 6);
+    assert_eq!(
+        (ledger(&told, 2 * CALL).spent, &told.view["error"]["kind"]),
+        (2 * CALL, &json!("budget_exceeded"))
+    );
+    let told = Told::of(&failing("budget: {usd: 0.15}"), 0);
+    assert_eq!((ledger(&told, 3 * CALL).spent, &told.visit("a")["attempts"]), (3 * CALL, &json!(3)));
+    // Nobody bounds it, so nobody stops it.
+    let told = Told::of(&failing(""), 0);
+    assert_eq!((ledger(&told, 3 * CALL).spent, &told.visit("a")["attempts"]), (3 * CALL, &json!(1)));
+}
+
 #[test]
 fn a_written_response_goes_before_the_budgets_own() {
     let over = |response: &str| {

@@ -1,8 +1,9 @@
 //! Budgets: what a dispatch may cost at worst, whether there is room for it, and what happens if not.
 //! Checked before the call, in integers.
 
+use crate::backoff::TRIES;
 use crate::command::Command;
-use crate::cost::{Allowance, Spend, dollars, price_usd_micros};
+use crate::cost::{self, Allowance, Spend, price_usd_micros};
 use crate::def::{Backoff, BackoffKind, Budget, Implementation, LlmCall, Name, OnExceeded};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, GateKind, GateRecord, PauseReason, RuleRef, RunChange, TokenId};
@@ -39,16 +40,7 @@ impl Decision<'_> {
         for step in &task.steps {
             match &step.action.def.implementation {
                 Implementation::LlmCall(call) => worst.add(&self.worst_call(id, call, input)),
-                Implementation::Mock(mock) => {
-                    let of = |what: fn(&crate::def::MockUsage) -> u64| {
-                        mock.outcomes.iter().map(|o| what(&o.usage)).max().unwrap_or(0)
-                    };
-                    worst.add(&Allowance {
-                        usd_micros: of(|usage| usage.usd_micros),
-                        tokens: of(|usage| usage.input_tokens + usage.output_tokens),
-                        calls: 1,
-                    });
-                }
+                Implementation::Mock(mock) => worst.add(&crate::mock::worst(mock)),
                 _ => {}
             }
         }
@@ -216,6 +208,11 @@ impl Decision<'_> {
         let Some((of, policy)) = known.or(own).or(graph.budget.map(|b| (None, b.on_exceeded))) else {
             return false;
         };
+        // What must happen once is not done again for the sake of what comes after it.
+        if self.token(id).status() != TokenStatus::Pending && self.has_reached_once(id, failed.step.as_ref())
+        {
+            return false;
+        }
         match policy {
             OnExceeded::Fail => return false,
             OnExceeded::Downgrade if self.can_downgrade() => {
@@ -232,6 +229,30 @@ impl Decision<'_> {
             self.try_again(id, failed, RuleRef::Default(5), &at_once, |_| {});
         }
         true
+    }
+
+    /// A worker stopped at what was reserved for it, though the budget may have more. That is no failure
+    /// yet: the task is tried as often as the action would have been, and each time it lines up for a new
+    /// reservation, where the budget says whether there is room. Then the cause is what failed it.
+    pub(super) fn stopped_at_allowance(&mut self, id: TokenId, mut failed: Failed) {
+        if self.has_reached_once(id, failed.step.as_ref()) {
+            return self.fail(id, failed);
+        }
+        let graph = self.graph();
+        let task = graph.node(self.node_of(id)).task();
+        let step =
+            task.and_then(|task| task.steps.iter().find(|s| failed.step.as_ref() == Some(&s.reference)));
+        let tries = step.and_then(|step| step.action.def.execution.retry_policy).unwrap_or(TRIES);
+        let made = self.token(id).answered.get(&AT_ALLOWANCE).copied().unwrap_or(0) + 1;
+        let cause = failed.failure.details.get("cause").filter(|cause| !cause.is_null());
+        let cause = cause.and_then(|cause| serde_json::from_value::<Failure>(cause.to_json()).ok());
+        if made < if cause.is_some() { tries } else { TRIES }.max_attempts {
+            failed.failure =
+                failed.failure.at(&graph.node(self.node_of(id)).reference, self.token(id).attempt);
+            return self.try_again(id, &failed, AT_ALLOWANCE, &tries.backoff, |_| {});
+        }
+        failed.failure = cause.unwrap_or(failed.failure);
+        self.fail(id, failed);
     }
 
     pub(super) fn ask_for_budget(
@@ -281,6 +302,27 @@ impl Decision<'_> {
     }
 }
 
+/// How tries after a stop at the allowance are counted. The number is part of the format.
+const AT_ALLOWANCE: RuleRef = RuleRef::Default(6);
+
+/// What the run's spending is bounded by, for whoever is to stop there.
+impl crate::run::Run {
+    /// What a worker stops at: what was reserved for it, as far as a budget bounds it at all.
+    pub(crate) fn allowance(&self, node: &Node, reserved: &Allowance) -> Allowance {
+        let by_parent = self.state().start.as_ref().and_then(|start| start.allowance).unwrap_or_default();
+        let budgets = [self.graph().budget, node.budget];
+        let bounded = |by_parent: u64, limit: fn(&Budget) -> Option<u64>| {
+            by_parent > 0 || budgets.iter().flatten().any(|budget| limit(budget).is_some())
+        };
+        let kept = |bounded: bool, amount: u64| if bounded { amount } else { 0 };
+        Allowance {
+            usd_micros: kept(bounded(by_parent.usd_micros, |b| b.usd_micros), reserved.usd_micros),
+            tokens: kept(bounded(by_parent.tokens, |b| b.tokens), reserved.tokens),
+            calls: kept(bounded(by_parent.calls, |b| b.calls), reserved.calls),
+        }
+    }
+}
+
 /// A budget that could not take what was asked, and what it says to do.
 #[derive(Clone, Debug)]
 pub(super) struct Exceeded {
@@ -326,21 +368,12 @@ fn out_of_time(budget: &Budget, spent: &Spend) -> Option<String> {
 
 /// Which bound would be broken, in words; None if it fits.
 fn over(budget: &Budget, spent: &Spend, reserved: &Allowance, wanted: &Allowance) -> Option<String> {
-    let lines = [
-        ("", budget.usd_micros, spent.usd_micros, reserved.usd_micros, wanted.usd_micros),
-        (" tokens", budget.tokens, spent.tokens(), reserved.tokens, wanted.tokens),
-        (" calls", budget.calls, spent.calls, reserved.calls, wanted.calls),
+    let used = [
+        spent.usd_micros.saturating_add(reserved.usd_micros),
+        spent.tokens().saturating_add(reserved.tokens),
+        spent.calls.saturating_add(reserved.calls),
     ];
-    lines.into_iter().find_map(|(unit, limit, spent, reserved, wanted)| {
-        let limit = limit?;
-        let total = spent.saturating_add(reserved).saturating_add(wanted);
-        let breaks = wanted > 0 && total > limit;
-        let shown = |amount: u64| if unit.is_empty() { dollars(amount) } else { amount.to_string() };
-        breaks.then(|| {
-            let (spent, limit, wanted) = (shown(spent), shown(limit), shown(wanted));
-            format!("{spent} of {limit}{unit} are spent, and the next call may need {wanted}")
-        })
-    })
+    cost::over([budget.usd_micros, budget.tokens, budget.calls], used, wanted)
 }
 
 /// One of its bounds is reached by what is spent and what is out.

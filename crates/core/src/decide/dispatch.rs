@@ -183,7 +183,7 @@ impl crate::run::Run {
             feedback: token.feedback.clone(),
             overrides,
             generation: token.generation,
-            allowance: out.reserved,
+            allowance: self.allowance(node, &out.reserved),
             timeout_ms: {
                 let own = start.timeouts_ms.get(&node.reference).copied().max(node.timeout_ms);
                 out.wall_left_ms.map_or(own, |left| Some(own.map_or(left, |own| own.min(left))))

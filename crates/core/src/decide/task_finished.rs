@@ -35,6 +35,9 @@ impl Decision<'_> {
                 let failed = Failed { report, step, ..Failed::of(failure) };
                 self.in_doubt(id, failed);
             }
+            TaskOutcome::Failed { failure, step, .. } if failure.is_at_allowance() => {
+                self.stopped_at_allowance(id, Failed { report, step, ..Failed::of(failure) });
+            }
             TaskOutcome::Failed { failure, retry, step } => {
                 self.fail(id, Failed { report, retry, step, ..Failed::of(failure) });
             }
@@ -75,6 +78,12 @@ impl Decision<'_> {
     /// A task whose effect must happen once was lost or ran out of time at or after the step that has the
     /// effect: whether it happened, only a human can find out.
     fn is_in_doubt(&self, id: TokenId, failure: &Failure, step: Option<&Name>) -> bool {
+        let lost = matches!(failure.kind, ErrorKind::Timeout | ErrorKind::WorkerLost);
+        lost && self.has_reached_once(id, step)
+    }
+
+    /// The task has an effect that must happen once, and failed at or after the step that has it.
+    pub(super) fn has_reached_once(&self, id: TokenId, step: Option<&Name>) -> bool {
         let graph = self.run.graph();
         let Some(task) = graph.node(self.node_of(id)).task().filter(|task| task.effect == Effect::Once)
         else {
@@ -82,8 +91,7 @@ impl Decision<'_> {
         };
         let once = task.steps.iter().position(|s| s.action.def.effect() == Effect::Once);
         let reached = step.and_then(|step| task.steps.iter().position(|s| s.reference == *step));
-        let lost = matches!(failure.kind, ErrorKind::Timeout | ErrorKind::WorkerLost);
-        lost && reached.is_none_or(|reached| once.is_none_or(|once| reached >= once))
+        reached.is_none_or(|reached| once.is_none_or(|once| reached >= once))
     }
 
     fn in_doubt(&mut self, id: TokenId, failed: Failed) {
