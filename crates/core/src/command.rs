@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Allowance;
-use crate::def::{Name, is_default};
+use crate::def::{Name, OnExceeded, is_default};
 use crate::event::{GateId, TokenId};
 use crate::value::Value;
 
@@ -98,6 +98,8 @@ pub struct ChildOrder {
     pub input: Value,
     pub depth: u32,
     pub allowance: Option<Allowance>,
+    /// What the child does when the allowance is spent; absent: it fails.
+    pub on_exceeded: Option<OnExceeded>,
     pub timeout_ms: Option<u64>,
     pub inherit_artifacts: bool,
 }

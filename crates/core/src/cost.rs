@@ -57,6 +57,11 @@ pub struct Allowance {
 }
 
 impl Allowance {
+    /// What was spent, as a bound that it would just fit.
+    pub fn of(spend: &Spend) -> Allowance {
+        Allowance { usd_micros: spend.usd_micros, tokens: spend.tokens(), calls: spend.calls }
+    }
+
     pub fn add(&mut self, other: &Allowance) {
         self.usd_micros = self.usd_micros.saturating_add(other.usd_micros);
         self.tokens = self.tokens.saturating_add(other.tokens);

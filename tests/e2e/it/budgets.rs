@@ -392,6 +392,35 @@ fn the_question_of_a_child_is_answered_where_it_is_asked() {
     );
 }
 
+/// What a child is short of is its parent's, and so is the say in it. What was granted there counts above.
+#[test]
+fn a_child_that_runs_short_does_as_its_parents_budget_says() {
+    let one = |budget: &str| {
+        format!(
+            "budget: {budget}\nnodes:\n  first: {{task: calls, next: [{{to: left}}]}}\n  left: {{workflow_call: {{workflow: child}}}}\n{CALLS}---\nwonder: 1\nname: child\n{LOOP}{CALLS}"
+        )
+    };
+    let mut told = Told::of(&one("{usd: 0.2}"), 6);
+    let gate = told.gate();
+    assert_eq!((&gate["kind"], &gate["root"]), (&json!("budget"), &json!(told.run)));
+    assert_eq!(
+        gate["body"],
+        "allowed by the parent run: $0.15 of $0.15 are spent, and the next call may need $0.05"
+    );
+    assert_eq!(calls(&told.place), 4);
+    told.then(&["answer", "action=raise", "usd=0.1"], 6);
+    assert_eq!(calls(&told.place), 6);
+    told.then(&["answer", "action=raise", "usd=1"], 0);
+    // Ten calls of the child and one of the parent: raised by what was beyond, not by what was offered.
+    assert_eq!((ledger(&told, DOLLAR / 5).spent, calls(&told.place)), (11 * CALL, 11));
+    assert_eq!(told.events("budget_raised")[0]["usd_micros"], 7 * CALL);
+    let told = Told::of(&one("{usd: 0.2, on_exceeded: fail}"), 6);
+    assert_eq!(
+        (spent_in(&told.place), &told.view["error"]["kind"]),
+        (4 * CALL, &json!("subworkflow_failed"))
+    );
+}
+
 #[test]
 fn the_budget_of_a_node_that_calls_holds_for_its_children() {
     let told = Told::of(

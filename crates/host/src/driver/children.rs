@@ -81,6 +81,7 @@ impl Driver {
             depth: order.depth,
         });
         start.allowance = order.allowance;
+        start.on_exceeded = order.on_exceeded;
         start.timeout_ms = order.timeout_ms;
         start.max_parallel = above.run.state().start.as_ref().and_then(|start| start.max_parallel);
         let birth = Birth {
