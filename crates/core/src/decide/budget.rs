@@ -67,7 +67,7 @@ impl Decision<'_> {
         {
             None => Room::Fits,
             Some(_) if spent.reserved != Allowance::default() => Room::LaterInNode,
-            Some(message) => Room::Never(over_node(node, &budget, &message)),
+            Some(message) => Room::Never(self.over_node(node, &budget, &message)),
         }
     }
 
@@ -85,6 +85,12 @@ impl Decision<'_> {
         });
         let own = self.run_budget().map(|budget| Bound { budget, of_parent: false });
         own.into_iter().chain(by_parent.map(|budget| Bound { budget, of_parent: true })).collect()
+    }
+
+    fn over_node(&self, node: &Node, budget: &Budget, message: &str) -> Over {
+        let message = format!("node {}: {message}", self.run.graph().written(node));
+        let node = Some(node.reference.clone());
+        Over { node, of_parent: false, on_exceeded: budget.on_exceeded, message }
     }
 
     /// The run's budget as it now is: raised by people, perhaps more than once.
@@ -113,7 +119,7 @@ impl Decision<'_> {
                 if spent.reserved != Allowance::default() {
                     return Room::LaterInNode;
                 }
-                Room::Never(over_node(node, &own, message))
+                Room::Never(self.over_node(node, &own, message))
             }
             _ => Room::Fits,
         }
@@ -282,8 +288,7 @@ impl Decision<'_> {
         let cause = failed.failure.details.get("cause").filter(|cause| !cause.is_null());
         let cause = cause.and_then(|cause| serde_json::from_value::<Failure>(cause.to_json()).ok());
         if made < if cause.is_some() { tries } else { TRIES }.max_attempts {
-            failed.failure =
-                failed.failure.at(&graph.node(self.node_of(id)).reference, self.token(id).attempt);
+            failed.failure = failed.failure.at(graph.written_ref(self.node_of(id)), self.token(id).attempt);
             return self.try_again(id, &failed, AT_ALLOWANCE, &tries.backoff, |_| {});
         }
         failed.failure = cause.unwrap_or(failed.failure);
@@ -367,12 +372,6 @@ pub(super) struct Exceeded {
     pub(super) node: Option<Name>,
     pub(super) of_parent: bool,
     pub(super) on_exceeded: OnExceeded,
-}
-
-fn over_node(node: &Node, budget: &Budget, message: &str) -> Over {
-    let message = format!("node {}: {message}", node.reference);
-    let node = Some(node.reference.clone());
-    Over { node, of_parent: false, on_exceeded: budget.on_exceeded, message }
 }
 
 fn raised(node: Option<Name>, of_parent: bool, by: &Allowance) -> EventKind {

@@ -173,7 +173,7 @@ impl Decision<'_> {
 
     /// `state.<ref> = result`; an inner node of a dag's `foreach` writes under the name of its unit.
     fn default_write(&self, node: &Node, result: &Value) -> (Vec<Patch>, Vec<Pending>, bool) {
-        let reference = node.unit.map_or(&node.reference, |unit| &self.run.graph().unit(unit).reference);
+        let reference = self.run.graph().written(node);
         let to = Target { root: Root::State, path: vec![reference.clone()] };
         let patch = Patch { to: to.clone(), value: PatchValue::Result(vec![]) };
         (vec![patch], vec![Pending { to, value: result.clone() }], false)

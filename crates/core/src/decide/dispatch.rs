@@ -126,7 +126,8 @@ impl Decision<'_> {
         Ok(match &node.input {
             NodeInput::Mapped(tree) => tree.eval(&view).map_err(|error| {
                 let mut failure = expression_error(error);
-                failure.message = format!("input mapping of {}: {}", node.reference, failure.message);
+                let written = self.run.graph().written(node);
+                failure.message = format!("input mapping of {written}: {}", failure.message);
                 failure
             })?,
             NodeInput::Named(reads) => named(reads, &view),

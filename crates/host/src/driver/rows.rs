@@ -116,7 +116,7 @@ fn gate_row(hosted: &Hosted, event: &Event) -> Option<Write> {
             let kind = serde_json::to_value(record.kind).expect("a kind is a word");
             let node = token.and_then(|token| hosted.run.state().tokens.get(&token)).map(|token| {
                 let graph = hosted.run.graph();
-                graph.node(NodeIx(token.node)).reference.clone()
+                graph.written_ref(NodeIx(token.node)).clone()
             });
             Some(Write::GateOpened(Box::new(GateRow {
                 run,

@@ -30,7 +30,7 @@ pub(crate) fn quiet_alone(run: &Run) -> bool {
 
 /// What a run itself waits for from outside.
 pub(crate) fn gates_and_events(id: &str, run: &Run) -> Vec<WaitView> {
-    let node_of = |ix: u32| run.graph().node(NodeIx(ix)).reference.to_string();
+    let node_of = |ix: u32| run.graph().written_ref(NodeIx(ix)).to_string();
     let mut waits: Vec<WaitView> = run
         .gates()
         .map(|(gate, open)| WaitView::Gate {
