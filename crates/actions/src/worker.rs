@@ -13,7 +13,7 @@ use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Implementation;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::input::{TaskOutcome, TaskReport};
-use wonder_core::task::{ActionCall, Ask, TaskMachine};
+use wonder_core::task::{ActionCall, Ask, TaskMachine, mutations_at};
 use wonder_core::value::Value;
 
 use crate::errand::Errand;
@@ -99,7 +99,7 @@ impl Shared {
         );
         let outcome = loop {
             let call = match machine.ask() {
-                Ask::Done(outcome) => break outcome,
+                Ask::Done(outcome) => break self.with_plan(job, outcome),
                 Ask::Perform(call) => call,
             };
             if let Some(failure) = order.allowance.stops(&tally.spend, &worst(&call), None) {
@@ -113,6 +113,22 @@ impl Shared {
             }
         };
         if known.redactor.is_idle() { outcome } else { known.redactor.hide_outcome(outcome) }
+    }
+
+    /// A planning task says what it adds as people write it; the core takes what is stored.
+    fn with_plan(&self, job: &Job, outcome: TaskOutcome) -> TaskOutcome {
+        let TaskOutcome::Completed { mut result } = outcome else { return outcome };
+        let path = job.order.may_mutate.then(|| mutations_at(&result)).flatten();
+        let asked = path.as_ref().and_then(|path| result.get_path(path));
+        match (path.as_ref(), self.settings.mutations.zip(asked).map(|(read, asked)| read(asked))) {
+            (Some(path), Some(Ok(stored))) => result.set_path(path, stored),
+            (_, Some(Err(why))) => {
+                let failure = Failure::new(ErrorKind::MutationRefused, why);
+                return TaskOutcome::Failed { failure, retry: false, step: None };
+            }
+            _ => {}
+        }
+        TaskOutcome::Completed { result }
     }
 
     /// One action with all its tries. What ends the task as a whole is an error here.

@@ -56,6 +56,8 @@ pub struct TaskOrder {
     pub generation: u32,
     /// What the worker stops at: what is reserved for it, where a budget bounds it.
     pub allowance: Allowance,
+    /// Its result may say what to add to the graph.
+    pub may_mutate: bool,
     pub timeout_ms: Option<u64>,
 }
 

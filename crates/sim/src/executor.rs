@@ -14,7 +14,7 @@ use wonder_core::event::TokenId;
 use wonder_core::graph::{Action, Graph};
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_core::mock;
-use wonder_core::task::{ActionCall, Ask, TaskMachine};
+use wonder_core::task::{ActionCall, Ask, TaskMachine, mutations_at};
 use wonder_core::value::Value;
 
 use crate::outcomes::{Act, Asked, At, OnCancel, Outcomes};
@@ -104,7 +104,7 @@ pub fn perform(
     for _ in 0..STEPS_MAX {
         let call = match machine.ask() {
             Ask::Done(outcome) => {
-                done.outcome = outcome;
+                done.outcome = if order.may_mutate { with_plan(outcome) } else { outcome };
                 break;
             }
             Ask::Perform(call) => call,
@@ -144,6 +144,21 @@ pub fn perform(
         done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
     }
     done
+}
+
+/// What a planning task adds, as a worker reads it.
+fn with_plan(outcome: TaskOutcome) -> TaskOutcome {
+    let TaskOutcome::Completed { mut result } = outcome else { return outcome };
+    let Some(path) = mutations_at(&result) else { return TaskOutcome::Completed { result } };
+    match result.get_path(&path).map(wonder_spec::mutations) {
+        Some(Ok(stored)) => result.set_path(&path, stored),
+        Some(Err(why)) => {
+            let failure = Failure::new(ErrorKind::MutationRefused, why);
+            return TaskOutcome::Failed { failure, retry: false, step: None };
+        }
+        None => {}
+    }
+    TaskOutcome::Completed { result }
 }
 
 /// How an action went, complete.

@@ -112,6 +112,25 @@ async fn steps_stop_there_too_even_those_that_may_fail() {
     assert_eq!((failure.kind, retry, step.as_deref()), (ErrorKind::BudgetExceeded, false, Some("b")));
 }
 
+#[tokio::test]
+async fn a_plan_is_read_as_people_write_it_where_there_may_be_one() {
+    let settings = Settings { mutations: Some(wonder_spec::mutations), ..Settings::default() };
+    let print = |plan: &str| format!("{{shell: {{command: [echo, '{plan}']}}}}");
+    let performed = async |plan: &str, may_mutate: bool| {
+        let (mut job, _heard) = job(&print(plan), "{}");
+        job.order.may_mutate = may_mutate;
+        Worker::new(settings.clone()).perform(job).await
+    };
+    let short = r#"{"_mutations": {"nodes": {"x": {"task": "t", "budget": {"usd": 0.5}}}}}"#;
+    let found = |result: Value| result.get("json").and_then(|json| json.get("_mutations").cloned()).unwrap();
+    let read = found(result(performed(short, true).await)).to_string();
+    assert!(read.contains(r#""usd_micros":500000"#) && read.contains(r#""ref":"x""#), "{read}");
+    let kept = found(result(performed(short, false).await));
+    assert_eq!(kept, *json(short).get("_mutations").unwrap(), "it is nobody's plan");
+    let bad = r#"{"_mutations": {"nodes": {"x": {"tusk": "t"}}}}"#;
+    assert_failed(performed(bad, true).await, ErrorKind::MutationRefused, "did you mean `task`?");
+}
+
 #[derive(Debug)]
 struct Broken;
 

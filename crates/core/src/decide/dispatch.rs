@@ -185,6 +185,7 @@ impl crate::run::Run {
             overrides,
             generation: token.generation,
             allowance: self.allowance(node, &out.reserved),
+            may_mutate: node.may_mutate.is_some(),
             timeout_ms: {
                 let own = start.timeouts_ms.get(&node.reference).copied().max(node.timeout_ms);
                 out.wall_left_ms.map_or(own, |left| Some(own.map_or(left, |own| own.min(left))))
