@@ -125,6 +125,13 @@ fn why_names_the_gate_of_the_budget() {
     let told = Told::of(&hundred("{usd: 0.2}"), 6);
     let why = told.place.run(&["why", &told.run]).out;
     assert!(why.contains("gate 1: The budget is spent") && !why.contains("resumed"), "{why}");
+    // It has been nowhere: it stands in line, and the page says what for.
+    let shown = told.show();
+    let held = shown["nodes"].as_array().expect("nodes").iter().find(|visit| visit["status"] == "pending");
+    let walk: Vec<&Value> = held.expect("one in line")["walk"].as_array().expect("a walk").iter().collect();
+    assert_eq!((walk.len(), &walk[0]["status"]), (1, &json!("pending")));
+    assert!(shown["nodes"].as_array().expect("nodes").iter().all(|visit| visit["status"] != "escalated"));
+    assert!(told.page().contains("gate 1: The budget is spent"), "{}", told.page());
 }
 
 const LOOP: &str = "
