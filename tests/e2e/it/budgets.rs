@@ -312,6 +312,10 @@ fn time_is_a_budget_of_a_node() {
     };
     let mut told = Told::of(&slow(""), 6);
     assert_eq!((&told.gate()["kind"], &told.gate()["node"]), (&json!("budget"), &json!("a")));
+    for news in ["budget_exceeded", "budget_warning"] {
+        let of: Vec<Value> = told.events(news).iter().map(|event| event["node"].clone()).collect();
+        assert_eq!(of, ["a"], "{news}");
+    }
     told.then(&["answer", "action=raise"], 0);
     assert_eq!(told.visit("a")["attempts"], 2);
     let told = Told::of(&slow(", on_exceeded: fail"), 6);

@@ -237,6 +237,18 @@ impl Decision<'_> {
         Sent::Moved
     }
 
+    /// A task was stopped because the time of its node's budget is over.
+    pub(super) fn say_out_of_time(&mut self, id: TokenId, after_ms: u64) -> (Failure, Exceeded) {
+        let graph = self.graph();
+        let node = graph.node(self.node_of(id));
+        let message = format!("the time that the node's budget allows is over after {after_ms} ms");
+        let (token, name) = (Some(id), Some(node.reference.clone()));
+        self.record(EventKind::BudgetExceeded { token, node: name.clone(), message: message.clone() });
+        let on_exceeded = node.budget.map_or(OnExceeded::Fail, |budget| budget.on_exceeded);
+        let exceeded = Exceeded { node: name, of_parent: false, on_exceeded };
+        (Failure::new(ErrorKind::BudgetExceeded, message), exceeded)
+    }
+
     /// The default for `budget_exceeded`: what the budget says. False: it says to fail.
     pub(super) fn by_budget(&mut self, id: TokenId, failed: &Failed) -> bool {
         let graph = self.graph();
@@ -335,7 +347,11 @@ impl Decision<'_> {
             .iter()
             .filter(|(name, spent)| {
                 let budget = graph.find_node(name).and_then(|node| self.node_budget(graph.node(node)));
-                !spent.warned && budget.is_some_and(|(budget, _)| warns(&budget, &spent.spend))
+                !spent.warned
+                    && budget.is_some_and(|(budget, _)| {
+                        warns(&budget, &spent.spend)
+                            || marks(&budget, budget.wall_ms, spent.spend.duration_ms)
+                    })
             })
             .map(|(name, spent)| (name.clone(), spent.spend.clone()))
             .collect();
@@ -416,13 +432,16 @@ fn nothing_left(budget: &Budget, spent: &Spend, reserved: &Allowance) -> bool {
     used.iter().any(|(limit, used)| limit.is_some_and(|limit| *used >= limit))
 }
 
+/// Time apart: of a run it has a timer, of a node it is what its attempts took.
 fn warns(budget: &Budget, spent: &Spend) -> bool {
-    let mark = |limit: Option<u64>, spent: u64| {
-        limit.is_some_and(|limit| {
-            limit > 0 && u128::from(spent) * 1_000 >= u128::from(limit) * u128::from(budget.warn_at_permille)
-        })
-    };
-    mark(budget.usd_micros, spent.usd_micros)
-        || mark(budget.tokens, spent.tokens())
-        || mark(budget.calls, spent.calls)
+    marks(budget, budget.usd_micros, spent.usd_micros)
+        || marks(budget, budget.tokens, spent.tokens())
+        || marks(budget, budget.calls, spent.calls)
+}
+
+/// So much is spent that its share has come to the warning mark.
+fn marks(budget: &Budget, limit: Option<u64>, spent: u64) -> bool {
+    limit.is_some_and(|limit| {
+        limit > 0 && u128::from(spent) * 1_000 >= u128::from(limit) * u128::from(budget.warn_at_permille)
+    })
 }
