@@ -1,6 +1,9 @@
 //! `wonder-bench [WORKLOAD …] [--dir DIR] [--json FILE]`: what the engine costs, beside the raw limits of the
 //! same run. Each figure is the median of three; the machine is shared, so only the ratios mean anything.
 
+#[cfg(test)]
+mod counts;
+mod dags;
 mod house;
 mod machine;
 mod process;
@@ -25,6 +28,10 @@ fn main() {
     let wanted: Vec<String> = arguments.iter().filter(named).cloned().collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
+    if let Some(shapes) = value("dags") {
+        let seconds = value("--seconds").and_then(|text| text.parse().ok()).unwrap_or(5.0);
+        return runtime.block_on(dags::run(shapes.as_ref(), &dir, seconds));
+    }
     let mut report = Report::new(raw::measure(&dir), &dir);
     for (name, workload) in report::WORKLOADS {
         if wanted.is_empty() || wanted.iter().any(|want| want == name) {

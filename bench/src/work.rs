@@ -33,18 +33,11 @@ pub(crate) async fn throughput(base: &Path, runs: usize) -> Throughput {
     let house = House::new(base).await;
     let file = Arc::new(workflow(&chain(10)));
     let (began, cpu) = (Instant::now(), cpu_seconds());
-    let next = Arc::new(AtomicUsize::new(0));
-    let clients = (0..64).map(|_| {
-        let (engine, file, next) = (house.engine.clone(), file.clone(), next.clone());
-        tokio::spawn(async move {
-            while next.fetch_add(1, Ordering::Relaxed) < runs {
-                run(&engine, &file).await;
-            }
-        })
-    });
-    for client in clients.collect::<Vec<_>>() {
-        client.await.expect("it runs");
-    }
+    in_flight(&house, runs, move |engine| {
+        let file = file.clone();
+        async move { run(&engine, &file).await.seq }
+    })
+    .await;
     let nodes = (runs * 10) as f64;
     let measured = Throughput {
         nodes_per_s: nodes / began.elapsed().as_secs_f64(),
@@ -124,7 +117,7 @@ pub(crate) async fn parked(base: &Path, runs: usize) -> Parked {
 }
 
 /// So many calls, 64 at a time.
-async fn in_flight<F, C, T>(house: &House, calls: usize, call: F) -> Vec<T>
+pub(crate) async fn in_flight<F, C, T>(house: &House, calls: usize, call: F) -> Vec<T>
 where
     F: Fn(Arc<wonder_host::Connection>) -> C + Send + Sync + 'static,
     C: Future<Output = T> + Send,

@@ -46,6 +46,7 @@ pub(crate) enum Verb {
     Run(RunArgs),
     Resume(ResumeArgs),
     Retry(RetryArgs),
+    Fork(ForkArgs),
     Answer(AnswerArgs),
     Signal(SignalArgs),
     Cancel(CancelArgs),
@@ -112,6 +113,34 @@ pub(crate) struct RetryArgs {
     pub run: String,
     #[command(flatten)]
     pub how: How,
+}
+
+/// Make a new run that goes on from a node of another, and follow it
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder fork last --from review\n  \
+    wonder fork 7Q2M4K1Z --from draft --input style=short\n  \
+    wonder fork last --from judge --branch 2 --definition judge.yaml\n\n\
+    The new run has all that happened before the node's last dispatch, what it cost included.\n\
+    The old run stays as it is.")]
+pub(crate) struct ForkArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    pub run: String,
+    /// The node to go on from: just before it was last dispatched
+    #[arg(long, value_name = "NODE")]
+    pub from: String,
+    /// Of a node in a fan-out, the branch
+    #[arg(long, value_name = "I")]
+    pub branch: Option<u32>,
+    /// Laid over the node's input: a JSON object, @FILE, - for stdin, or KEY=VALUE
+    #[arg(short, long = "input", value_name = "INPUT")]
+    pub inputs: Vec<String>,
+    /// Go on with the workflow of this file; it must have every node that the run is at
+    #[arg(long, value_name = "FILE")]
+    pub definition: Option<PathBuf>,
+    /// Only record it and leave; do not carry the run on
+    #[arg(short, long)]
+    pub detach: bool,
 }
 
 /// Whether to stay, and who asks.
@@ -307,6 +336,8 @@ pub(crate) struct CostArgs {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum By {
     Workflow,
+    /// The `project_id` of its workflow, else `default`
+    Project,
     /// Of its start, in UTC
     Day,
     Status,

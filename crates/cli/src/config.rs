@@ -7,14 +7,23 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 use wonder_core::problem::nearest;
 use wonder_core::time::parse_duration_ms;
+use wonder_host::{Period, ProjectBudget};
 
 use crate::fault::Fault;
 
 /// How many tasks run at once unless somebody says otherwise.
 const TASKS_MAX: usize = 64;
 
-const KEYS: [&str; 7] =
-    ["home", "durability", "max_parallel_tasks", "queue_timeout", "grace", "allow_hosts", "secrets_file"];
+const KEYS: [&str; 8] = [
+    "home",
+    "durability",
+    "max_parallel_tasks",
+    "queue_timeout",
+    "grace",
+    "allow_hosts",
+    "secrets_file",
+    "projects",
+];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
@@ -28,6 +37,8 @@ pub(crate) struct Config {
     pub grace_ms: Option<u64>,
     pub allow_hosts: Vec<String>,
     pub secrets_file: Option<PathBuf>,
+    /// What each project may spend.
+    pub projects: BTreeMap<String, ProjectBudget>,
 }
 
 /// Where settings come from, so that tests can bring their own.
@@ -88,6 +99,7 @@ impl Config {
             grace_ms: settings.duration("grace")?,
             allow_hosts: settings.list("allow_hosts")?,
             secrets_file: settings.path("secrets_file", around)?,
+            projects: settings.projects()?,
         })
     }
 }
@@ -161,6 +173,15 @@ impl Settings {
         ms.map(Some).ok_or_else(|| wrong(setting, "a duration with its unit, such as \"30s\" or \"5m\""))
     }
 
+    /// `[projects.NAME]` with `budget_usd`, `budget_tokens` and `per`.
+    fn projects(&self) -> Result<BTreeMap<String, ProjectBudget>, Fault> {
+        let Some(setting) = self.0.get("projects") else { return Ok(BTreeMap::new()) };
+        let Value::Table(projects) = &setting.value else {
+            return Err(wrong(setting, "a table such as [projects.default]"));
+        };
+        projects.iter().map(|(name, budget)| Ok((name.clone(), project(setting, name, budget)?))).collect()
+    }
+
     /// From the environment: with commas between.
     fn list(&self, key: &str) -> Result<Vec<String>, Fault> {
         let Some(setting) = self.0.get(key) else { return Ok(Vec::new()) };
@@ -174,6 +195,39 @@ impl Settings {
         };
         texts.ok_or_else(|| wrong(setting, "a list of texts"))
     }
+}
+
+fn project(setting: &Setting, name: &str, value: &Value) -> Result<ProjectBudget, Fault> {
+    const KEYS: [&str; 3] = ["budget_usd", "budget_tokens", "per"];
+    let at = |key: &str, value: &Value| Setting {
+        value: value.clone(),
+        place: format!("{}.{name}{key}", setting.place),
+        base: PathBuf::new(),
+    };
+    let Value::Table(table) = value else { return Err(wrong(&at("", value), "a table")) };
+    let mut budget = ProjectBudget::default();
+    for (key, value) in table {
+        let place = at(&format!(".{key}"), value);
+        match (key.as_str(), value) {
+            ("budget_usd", Value::Integer(usd)) if *usd > 0 => budget.usd_micros = *usd as u64 * 1_000_000,
+            ("budget_usd", Value::Float(usd)) if *usd > 0.0 && *usd < 1e12 => {
+                budget.usd_micros = (usd * 1_000_000.0).round() as u64;
+            }
+            ("budget_usd", _) => return Err(wrong(&place, "dollars above 0, such as 20 or 0.5")),
+            ("budget_tokens", Value::Integer(tokens)) if *tokens > 0 => budget.tokens = *tokens as u64,
+            ("budget_tokens", _) => return Err(wrong(&place, "a whole number above 0")),
+            ("per", Value::String(per)) if per == "day" => budget.per = Period::Day,
+            ("per", Value::String(per)) if per == "month" => budget.per = Period::Month,
+            ("per", _) => {
+                return Err(wrong(&place, "\"day\" or \"month\"; without it the budget is for ever"));
+            }
+            _ => {
+                let message = format!("{}: there is no such setting", place.place);
+                return Err(Fault::usage(message).help(format!("a project has {}", KEYS.join(", "))));
+            }
+        }
+    }
+    Ok(budget)
 }
 
 fn wrong(setting: &Setting, expected: &str) -> Fault {
@@ -263,6 +317,11 @@ mod tests {
         assert_eq!((both.durable, both.grace_ms), (false, Some(3_000)));
         assert_eq!(both.allow_hosts, ["db:5432"]);
 
+        write(dir.join("work/wonder.toml"), "[projects.lab]\nbudget_usd = 0.5\nper = \"month\"\n");
+        let lab = ProjectBudget { usd_micros: 500_000, tokens: 0, per: Period::Month };
+        let budgets = Config::read(None, &around(dir, &[])).unwrap().projects;
+        assert_eq!(budgets, BTreeMap::from([("lab".to_owned(), lab)]));
+
         let told = around(dir, &[("WONDER_HOME", "there"), ("WONDER_MAX_PARALLEL_TASKS", "2")]);
         let environment = Config::read(None, &told).unwrap();
         assert_eq!((environment.home, environment.tasks_max), (dir.join("work/there"), 2));
@@ -284,6 +343,12 @@ mod tests {
         insta::assert_snapshot!(case("grace = 5\n", &[]), @r#"error: DIR/work/wonder.toml: grace: expected a duration with its unit, such as "30s" or "5m", found 5"#);
         insta::assert_snapshot!(case("durability = \"fast\"\n", &[]), @r#"error: DIR/work/wonder.toml: durability: expected "full" or "normal", found "fast""#);
         insta::assert_snapshot!(case("", &[("WONDER_MAX_PARALLEL_TASKS", "many")]), @r#"error: $WONDER_MAX_PARALLEL_TASKS: expected a whole number above 0, found "many""#);
+        insta::assert_snapshot!(case("[projects.default]\nbudget_usd = \"much\"\n", &[]), @r#"error: DIR/work/wonder.toml: projects.default.budget_usd: expected dollars above 0, such as 20 or 0.5, found "much""#);
+        insta::assert_snapshot!(case("[projects.default]\nper = \"year\"\n", &[]), @r#"error: DIR/work/wonder.toml: projects.default.per: expected "day" or "month"; without it the budget is for ever, found "year""#);
+        insta::assert_snapshot!(case("[projects.default]\nbudget = 3\n", &[]), @"
+        error: DIR/work/wonder.toml: projects.default.budget: there is no such setting
+        help: a project has budget_usd, budget_tokens, per
+        ");
         insta::assert_snapshot!(case("home = [", &[]), @"
         error: DIR/work/wonder.toml: TOML parse error at line 1, column 9
           |

@@ -27,7 +27,9 @@ pub(crate) enum Exit {
 impl Exit {
     /// How `run` and its kin leave, by how the run stands.
     pub(crate) fn of_run(view: &RunView) -> Exit {
-        let budget = |wait: &WaitView| matches!(wait, WaitView::Gate { kind: GateKind::Budget, .. });
+        let budget = |wait: &WaitView| {
+            matches!(wait, WaitView::Gate { kind: GateKind::Budget, .. } | WaitView::Project { .. })
+        };
         let over_budget = || view.error.as_ref().is_some_and(was_over_budget);
         match view.row.status {
             Status::Completed => Exit::Fine,

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => engine.block_on(run::run(args, &session)),
         Verb::Resume(args) => engine.block_on(run::resume(args, &session)),
         Verb::Retry(args) => engine.block_on(run::retry(args, &session)),
+        Verb::Fork(args) => engine.block_on(run::fork(args, &session)),
         Verb::Answer(args) => engine.block_on(answer::answer(args, &session)),
         Verb::Signal(args) => engine.block_on(run::signal(args, &session)),
         // One word to a run.

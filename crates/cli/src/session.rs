@@ -54,6 +54,7 @@ impl Session {
         options.durability = if config.durable { Durability::Full } else { Durability::Normal };
         options.tasks_max = config.tasks_max;
         options.queue_timeout_ms = config.queue_timeout_ms;
+        options.projects = config.projects;
         if purpose == Purpose::Act {
             let secrets = Found::read(config.secrets_file.as_deref(), &self.around)?;
             options.worker.environment = secrets.dotenv.clone();

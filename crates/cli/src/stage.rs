@@ -278,6 +278,8 @@ impl Stage {
             ended_at: ended.then_some(run.state().now),
             usd_micros: run.spend().usd_micros,
             tokens: run.spend().tokens(),
+            forked: None,
+            project: "default".to_owned(),
             driven: !ended,
             labels: BTreeMap::new(),
         }

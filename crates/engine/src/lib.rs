@@ -15,8 +15,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use error::{EngineError, ErrorCode};
-pub use request::{Act, Answer, Drive, Filter, Follow, Request, Response, Signal, Start, Workflow};
-pub use view::{GateView, LogLine, LogStream, Progress, RunRow, RunView, Status, Updates, WaitView};
+pub use request::{Act, Answer, Drive, Filter, Follow, Fork, Request, Response, Signal, Start, Workflow};
+pub use view::{Forked, GateView, LogLine, LogStream, Progress, RunRow, RunView, Status, Updates, WaitView};
 
 use wonder_core::def::{Estimate, Name};
 
@@ -52,6 +52,8 @@ typed! {
     start(start: Start) -> Box<RunView> = Request::Start(Box::new(start)) => Run;
     #[doc = "Cancels, kills, pauses, resumes or retries a run."]
     act(run: String, act: Act, drive: Drive) -> Box<RunView> = Request::Act { run, act, drive } => Run;
+    #[doc = "A new run that goes on from the last dispatch of a node of another."]
+    fork(fork: Fork) -> Box<RunView> = Request::Fork(Box::new(fork)) => Run;
     #[doc = "Answers a gate."]
     answer(answer: Answer) -> Box<RunView> = Request::Answer(answer) => Run;
     #[doc = "Tells a run of an outside event."]

@@ -19,6 +19,7 @@ pub enum Request {
         act: Act,
         drive: Drive,
     },
+    Fork(Box<Fork>),
     Answer(Answer),
     Signal(Signal),
     /// Carry on a run that nobody drives, if it is live; changes nothing else.
@@ -86,6 +87,26 @@ pub struct Start {
     pub max_parallel: Option<u32>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    pub drive: Drive,
+}
+
+/// A new run from the events of another, up to the last dispatch of a node.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Fork {
+    /// Chosen by whoever asks, so that asking twice makes one run; else the engine chooses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The run to fork; of a child its root is forked.
+    pub run: String,
+    pub node: String,
+    /// Which branch of a fan-out the node is in; the last dispatched of all if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<u32>,
+    /// Laid over the node's input; null changes nothing.
+    pub input: Value,
+    /// Another version of the workflow to go on with, and what it may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub definition: Vec<Workflow>,
     pub drive: Drive,
 }
 

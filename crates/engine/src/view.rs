@@ -104,10 +104,22 @@ pub struct RunRow {
     pub ended_at: Option<Time>,
     pub usd_micros: u64,
     pub tokens: u64,
+    /// The run it was forked from, and what of the above was spent there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<Forked>,
+    pub project: String,
     /// An engine carries it on now. False for a live run: it was interrupted, `resume` goes on.
     pub driven: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+}
+
+/// Where a fork comes from. What it copied counts in it, but was spent only once.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Forked {
+    pub from: String,
+    pub copied_usd_micros: u64,
+    pub copied_tokens: u64,
 }
 
 /// One run, complete.
@@ -153,6 +165,12 @@ pub enum WaitView {
         node: String,
         event: String,
         key: Value,
+    },
+    /// Its project has spent its budget.
+    Project {
+        run: String,
+        project: String,
+        message: String,
     },
     /// Somebody paused it.
     Resume {

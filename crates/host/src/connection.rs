@@ -14,7 +14,7 @@ use tokio::sync::{RwLock, oneshot};
 use wonder_actions::Worker;
 use wonder_engine::{Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
 
-use crate::driver::{Driver, HostEvent};
+use crate::driver::{Driver, HostEvent, Purses};
 use crate::executor::{Equipment, Executor};
 use crate::host::Host;
 use crate::lock::{self, Claim, Owner, Ownership};
@@ -121,9 +121,14 @@ impl Connection {
     }
 
     async fn answer(&self, mut request: Request) -> Reply<Response> {
-        if let Request::Start(start) = &mut request {
-            // Named here, so that asking twice starts one.
-            start.id.get_or_insert_with(|| ulid::Ulid::generate().to_string());
+        // Named here, so that asking twice starts one.
+        let id = match &mut request {
+            Request::Start(start) => Some(&mut start.id),
+            Request::Fork(fork) => Some(&mut fork.id),
+            _ => None,
+        };
+        if let Some(id) = id {
+            id.get_or_insert_with(|| ulid::Ulid::generate().to_string());
         }
         loop {
             let answered = match &*self.way.read().await {
@@ -148,6 +153,7 @@ impl Connection {
         let wants = match request {
             Request::Start(start) => start.drive == Drive::On,
             Request::Act { drive, .. } => *drive == Drive::On,
+            Request::Fork(fork) => fork.drive == Drive::On,
             Request::Answer(answer) => answer.drive == Drive::On,
             Request::Signal(signal) => signal.drive == Drive::On,
             Request::Adopt { .. } => true,
@@ -237,7 +243,7 @@ async fn look(options: &Options) -> Reply<Way> {
         return Ok(Way::Asking(Remote { socket: owner.socket.clone() }, owner));
     }
     fire_overdue(options)?;
-    Ok(Way::Reading(Host::new(&options.home, None, Shared::default())))
+    Ok(Way::Reading(Host::new(options, None, Shared::default())))
 }
 
 /// Deadlines that passed while nobody owned the database fire now. What they lead to is left to whoever
@@ -268,7 +274,7 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     let shared = Shared::default();
     let (sender, inbox) = mpsc::channel();
     let driver = driver(options, store, shared.clone(), (sender.clone(), inbox))?;
-    let host = Host::new(&options.home, Some(sender.clone()), shared.clone());
+    let host = Host::new(options, Some(sender.clone()), shared.clone());
     let thread = std::thread::Builder::new().name("wonder-driver".to_owned());
     let thread = thread
         .spawn(move || driver.drive())
@@ -291,7 +297,8 @@ fn driver(
         queue_timeout: options.queue_timeout_ms.map(Duration::from_millis),
         driver: sender,
     });
-    Driver::new(store, executor, shared, inbox)
+    let purses = Purses::new(&options.projects, &store.reader())?;
+    Driver::new(store, executor, shared, inbox, purses)
 }
 
 impl Owned {

@@ -1,6 +1,7 @@
 //! The engine as this process has it: requests that change go to the driver, the rest is read.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,14 +11,16 @@ use tokio::sync::oneshot;
 use wonder_core::def::Name;
 use wonder_engine::{
     Answer, Engine, EngineError, ErrorCode, Filter, Follow, Pending, Progress, Reply, Request, Response,
-    RunView, Status, Updates, Workflow,
+    RunRow, RunView, Status, Updates, WaitView, Workflow,
 };
 
 use crate::driver::{
     Definitions, HostEvent, closing, estimate, gates_and_events, load, quarantined, quiet_alone, view,
 };
+use crate::project::{self, ProjectBudget};
 use crate::shared::Shared;
 use crate::store::{self, Reader, StoredRun};
+use crate::{Options, clock};
 
 /// Without a driver in this process nobody rings: look so often.
 const POLL: Duration = Duration::from_millis(200);
@@ -33,6 +36,7 @@ pub(crate) struct Host(Arc<Parts>);
 struct Parts {
     home: PathBuf,
     path: PathBuf,
+    projects: BTreeMap<String, ProjectBudget>,
     /// None: this process only reads.
     driver: Option<Sender<HostEvent>>,
     shared: Shared,
@@ -47,10 +51,11 @@ impl Engine for Host {
 }
 
 impl Host {
-    pub(crate) fn new(home: &Path, driver: Option<Sender<HostEvent>>, shared: Shared) -> Host {
+    pub(crate) fn new(options: &Options, driver: Option<Sender<HostEvent>>, shared: Shared) -> Host {
         Host(Arc::new(Parts {
-            home: home.to_owned(),
-            path: store::database(home),
+            home: options.home.clone(),
+            path: store::database(&options.home),
+            projects: options.projects.clone(),
             driver,
             shared,
             readers: Mutex::default(),
@@ -84,6 +89,11 @@ impl Host {
             Request::Start(start) => {
                 let start = Request::Start(start);
                 self.told(start).await?.ok_or_else(|| EngineError::internal("a start has an answer"))
+            }
+            Request::Fork(mut fork) => {
+                fork.run = self.resolve(fork.run).await?;
+                let id = fork.id.get_or_insert_with(|| ulid::Ulid::generate().to_string()).clone();
+                self.found(Request::Fork(fork), id).await
             }
             Request::Act { run, act, drive } => {
                 let run = self.resolve(run).await?;
@@ -335,13 +345,27 @@ impl Parts {
         };
         let mut waiting = Vec::new();
         for live in tree.iter().filter(|run| quiet && !run.row.status.is_end()) {
-            waiting.extend(gates_and_events(&live.row.run, &self.loaded(reader, live)?));
+            let run = self.loaded(reader, live)?;
+            waiting.extend(gates_and_events(&live.row.run, &run));
+            waiting.extend(self.hunger(reader, &live.row, &run)?);
         }
         let mut row = stored.row;
         row.driven = row.ended_at.is_none() && self.shared.is_driven(&row.root);
         (row.usd_micros, row.tokens) = (run.spend().usd_micros, run.spend().tokens());
         let view = RunView { quiet, ..view(row, &run, children, waiting) };
         Ok(Response::Run(Box::new(view)))
+    }
+
+    /// A run that only waits and has tasks out: its project's budget holds them.
+    fn hunger(&self, reader: &Reader<'_>, row: &RunRow, run: &wonder_core::Run) -> Reply<Option<WaitView>> {
+        let works = run.state().out.values().any(|out| out.child.is_none());
+        if row.status != Status::Waiting || !works {
+            return Ok(None);
+        }
+        let budget = self.projects.get(&row.project);
+        let first_day = budget.map_or(i64::MIN, |budget| budget.per.first_day(clock::now()));
+        let spent = reader.spent(&row.project, first_day)?;
+        Ok(Some(project::held(&row.run, &row.project, budget, spent)))
     }
 
     fn why(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
@@ -354,7 +378,11 @@ impl Parts {
                 let message = "the run waits for a place (concurrency): held by";
                 lines.push(format!("{before}{message} {}", holders.join(", ")));
             }
-            let waits = self.loaded(reader, live)?.why();
+            let run = self.loaded(reader, live)?;
+            if let Some(WaitView::Project { message, .. }) = self.hunger(reader, &live.row, &run)? {
+                lines.push(format!("{before}{message}: raise its budget in wonder.toml, then wonder resume"));
+            }
+            let waits = run.why();
             lines.extend(waits.iter().map(|waiting| format!("{before}{waiting}")));
         }
         Ok(Response::Why(lines))

@@ -14,13 +14,16 @@ mod executor;
 mod failpoint;
 mod host;
 mod lock;
+mod project;
 mod shared;
 mod socket;
 mod store;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use connection::{Connection, Written, open};
+pub use project::{Period, ProjectBudget};
 
 /// How an owner of a database works.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ pub struct Options {
     /// A task that waits for a worker longer than this fails; off if absent.
     pub queue_timeout_ms: Option<u64>,
     pub worker: wonder_actions::Settings,
+    /// What projects may spend.
+    pub projects: BTreeMap<String, ProjectBudget>,
 }
 
 impl Options {
@@ -43,6 +48,7 @@ impl Options {
             tasks_max: 64,
             queue_timeout_ms: None,
             worker: wonder_actions::Settings::default(),
+            projects: BTreeMap::new(),
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod said;
 pub mod scenario;
 pub mod script;
 pub mod seeds;
+pub mod shape;
 pub mod trace;
 pub mod world;
 pub mod yaml;

@@ -1,13 +1,13 @@
-//! `run`, and the verbs that set a known run going again: `resume`, `retry`, `signal`.
+//! `run`, and the verbs that set a known run going again: `resume`, `retry`, `fork`, `signal`.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use wonder_core::Value;
-use wonder_engine::{Act, Signal, Start, Workflow};
+use wonder_engine::{Act, Fork, Signal, Start, Workflow};
 use wonder_spec::{Diagnostics, Reading};
 
-use crate::args::{How, ResumeArgs, RetryArgs, RunArgs, SignalArgs, somebody};
+use crate::args::{ForkArgs, How, ResumeArgs, RetryArgs, RunArgs, SignalArgs, somebody};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::inputs;
@@ -26,27 +26,32 @@ pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault>
 fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
     let input = inputs::object("--input", &args.inputs)?;
     let labels = args.labels.iter().map(|text| inputs::pair("--label", text)).collect::<Result<_, _>>()?;
-    let reading = read(&args.file)?;
-    warn(&reading.warnings, &session.screen);
-    let mut workflows = reading
-        .bundles
-        .iter()
-        .zip(&reading.graphs)
-        .map(|(bundle, graph)| Workflow { bundle: Arc::clone(bundle), graph: Some(Arc::clone(graph)) });
-    let Some(workflow) = workflows.next() else {
-        let message = format!("{}: this file defines no workflow", args.file.display());
-        return Err(Fault::usage(message).help("a workflow has a `name` and `nodes`"));
-    };
+    let mut callable = workflows(&args.file, &session.screen)?;
     Ok(Start {
         id: None,
-        workflow,
-        callable: workflows.collect(),
+        workflow: callable.remove(0),
+        callable,
         input,
         workdir: session.around.workdir.to_string_lossy().into_owned(),
         max_parallel: args.max_parallel,
         labels,
         drive: Default::default(),
     })
+}
+
+/// The workflows of a file, of which there is at least one; its warnings are said.
+fn workflows(file: &Path, screen: &Screen) -> Result<Vec<Workflow>, Fault> {
+    let reading = read(file)?;
+    warn(&reading.warnings, screen);
+    let both = reading.bundles.iter().zip(&reading.graphs);
+    let workflows: Vec<Workflow> = both
+        .map(|(bundle, graph)| Workflow { bundle: Arc::clone(bundle), graph: Some(Arc::clone(graph)) })
+        .collect();
+    if workflows.is_empty() {
+        let message = format!("{}: this file defines no workflow", file.display());
+        return Err(Fault::usage(message).help("a workflow has a `name` and `nodes`"));
+    }
+    Ok(workflows)
 }
 
 /// Reads a file of definitions, or says everything that is wrong with it.
@@ -87,6 +92,21 @@ pub(crate) async fn retry(args: RetryArgs, session: &Session) -> Result<Exit, Fa
     let act = Act::Retry { by: somebody(args.how.by.clone()) };
     let help = format!("`wonder resume {}` goes on with a run that was paused or interrupted", args.run);
     set_act(args.run, act, &args.how, session).await.map_err(|fault| fault.help_conflict(help))
+}
+
+pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Fault> {
+    let input = match args.inputs.is_empty() {
+        true => Value::Null,
+        false => inputs::object("--input", &args.inputs)?,
+    };
+    let definition = args.definition.as_deref().map(|file| workflows(file, &session.screen)).transpose()?;
+    let ForkArgs { run, from: node, branch, .. } = args;
+    let definition = definition.unwrap_or_default();
+    let fork = Fork { id: None, run, node, branch, input, definition, drive: Default::default() };
+    set_going(session, args.detach, Some(now()), async |engine, drive| {
+        engine.fork(Fork { drive, ..fork }).await
+    })
+    .await
 }
 
 async fn set_act(run: String, act: Act, how: &How, session: &Session) -> Result<Exit, Fault> {

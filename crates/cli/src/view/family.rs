@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use wonder_core::TokenStatus;
 use wonder_core::event::{BranchRef, Event, EventKind, TokenId};
 use wonder_engine::timeline::{Timeline, Visit};
 
@@ -26,8 +27,33 @@ impl Family {
             self.runs.entry(child.to_string()).or_default();
             self.callers.insert(child.to_string(), (run.to_owned(), *token));
         }
+        if let EventKind::RunForked { run: fork, .. } = &event.kind {
+            self.called_again(run, fork);
+        }
         if let Some(timeline) = self.runs.get_mut(run) {
             timeline.learn(event);
+        }
+    }
+
+    /// Children that were out when a run was forked are called again, under the fork's name.
+    fn called_again(&mut self, run: &str, fork: &str) {
+        let Some(timeline) = self.runs.get(run) else { return };
+        let out = |visit: &&Visit| visit.place() == TokenStatus::WaitingForSubworkflow;
+        let again: Vec<(String, TokenId)> = timeline
+            .visits
+            .iter()
+            .filter(|(_, visit)| out(visit))
+            .map(|(token, visit)| (format!("{fork}.{token}.{}", visit.attempts), *token))
+            .collect();
+        for (child, token) in again {
+            // What became of the one that was out there is no business of the fork.
+            let old = self.callers.iter().find(|(_, caller)| **caller == (run.to_owned(), token));
+            if let Some(old) = old.map(|(old, _)| old.clone()) {
+                self.callers.remove(&old);
+                self.runs.remove(&old);
+            }
+            self.runs.entry(child.clone()).or_default();
+            self.callers.insert(child, (run.to_owned(), token));
         }
     }
 

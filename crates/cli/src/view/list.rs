@@ -94,7 +94,7 @@ fn note(row: &RunRow, gates: &[GateView], short: bool) -> String {
     match row.status {
         _ if open == 1 => "waits for 1 gate".to_owned(),
         _ if open > 1 => format!("waits for {open} gates"),
-        Status::Waiting => "waits for an event".to_owned(),
+        Status::Waiting => format!("waits: wonder why {id}"),
         Status::Paused => format!("wonder resume {id}"),
         Status::Quarantined => "damaged, set aside".to_owned(),
         status if !status.is_end() && !row.driven && short => "interrupted: resume it".to_owned(),

@@ -151,6 +151,10 @@ fn waits_for(wait: &WaitView, gates: &[GateView], paint: Paint) -> Vec<String> {
                 format!("    wonder signal {run} {}{key} '{{}}'", shell_word(event)),
             ]
         }
+        WaitView::Project { run, message, .. } => vec![
+            format!("  {message}"),
+            format!("    raise the project's budget in wonder.toml, then: wonder resume {run}"),
+        ],
         WaitView::Resume { run } => {
             vec!["  paused by an operator".to_owned(), format!("    wonder resume {run}")]
         }

@@ -58,6 +58,9 @@ fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
     if let Some(parent) = &row.parent {
         lines.push(("called by", parent.clone()));
     }
+    if let Some(forked) = &row.forked {
+        lines.push(("forked", format!("from {}", forked.from)));
+    }
     let mark = paint.tone(run_tone(row.status), &format!("{} {}", run_mark(row.status), spoken(row.status)));
     let interrupted = !row.status.is_end() && !row.driven && !view.quiet;
     let note = if interrupted {

@@ -11,6 +11,7 @@ use wonder_core::{Input, Rejection, RunStatus};
 use wonder_engine::{Act, Answer, Drive, EngineError, ErrorCode, Reply, Request, Response, Signal, Start};
 
 use super::children::{Birth, seed};
+use super::hosted::DEFAULT_PROJECT;
 use super::{Asker, Driver, Refusal, Waiter, closing};
 use crate::Leaving;
 
@@ -23,6 +24,7 @@ impl Driver {
         let done = match request {
             Request::Start(start) => self.start(*start),
             Request::Act { run, act, drive } => self.act(&run.into(), act, drive),
+            Request::Fork(fork) => self.fork(*fork),
             Request::Answer(answer) => self.answer(answer),
             Request::Signal(signal) => self.signal(signal),
             Request::Adopt { run } => {
@@ -52,6 +54,7 @@ impl Driver {
         }
         let mut callable = BTreeMap::new();
         let name = start.workflow.bundle.workflow.name.text.clone();
+        let project = start.workflow.bundle.workflow.project_id.clone();
         let (definition, graph) =
             self.definitions.register(start.workflow, &self.store.reader(), &mut self.batch)?;
         callable.insert(name, definition);
@@ -72,6 +75,7 @@ impl Driver {
             graph,
             callable: Arc::new(callable),
             root: id.clone(),
+            project: project.unwrap_or_else(|| DEFAULT_PROJECT.into()),
             workdir: Arc::new(start.workdir.into()),
             labels: start.labels,
             start: core,
@@ -193,7 +197,7 @@ impl Driver {
     }
 }
 
-fn refused(refusal: Refusal) -> EngineError {
+pub(super) fn refused(refusal: Refusal) -> EngineError {
     let rejection = match refusal {
         Refusal::Engine(error) => return error,
         Refusal::Rejected(rejection) => rejection,
@@ -208,6 +212,10 @@ fn refused(refusal: Refusal) -> EngineError {
         Rejection::NobodyWaits { .. } => {
             (ErrorCode::Conflict, Some("wonder why RUN says what it waits for."))
         }
+        Rejection::CannotFork { .. } => (
+            ErrorCode::Conflict,
+            Some("Nothing was changed. wonder show RUN lists the nodes it has been to."),
+        ),
         // Whoever asks knows the better verb.
         Rejection::WrongStatus { operation: "resume" | "retry", .. } => (ErrorCode::Conflict, None),
         _ => (ErrorCode::Conflict, Some("Nothing was changed. wonder show RUN says how it stands.")),

@@ -13,7 +13,6 @@ use wonder_core::input::{ChildOutcome, Parent, StartRun};
 use wonder_engine::{EngineError, Reply};
 
 use super::{Driver, Hosted, Refusal, Word};
-use crate::clock;
 use crate::store::{RunInsert, Write};
 
 /// A child to be started, as its parent ordered it.
@@ -30,6 +29,7 @@ pub(crate) struct Birth {
     pub(crate) graph: Arc<Graph>,
     pub(crate) callable: Arc<BTreeMap<Name, i64>>,
     pub(crate) root: Name,
+    pub(crate) project: Name,
     pub(crate) workdir: Arc<std::path::PathBuf>,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) start: StartRun,
@@ -89,6 +89,7 @@ impl Driver {
             graph,
             callable: above.callable.clone(),
             root: above.root.clone(),
+            project: above.project.clone(),
             workdir: above.workdir.clone(),
             labels: BTreeMap::new(),
             start,
@@ -103,34 +104,17 @@ impl Driver {
 
     /// Starts a run: its row and its first events. If it is refused nothing is left of it.
     pub(super) fn bear(&mut self, birth: Birth) -> Result<(), Refusal> {
-        let Birth { definition, graph, callable, root, workdir, labels, mut start } = birth;
+        let Birth { definition, graph, callable, root, project, workdir, labels, mut start } = birth;
         start.child_budgets = self.child_budgets(&callable).map_err(Refusal::Engine)?;
         let id = start.id.clone();
         self.recall(&graph, &mut start).map_err(Refusal::Engine)?;
         if self.shared.is_driven(&root) {
             start.queued = !self.join_lane(&id, &graph, &start.input);
         }
-        let no = self.next_run;
         let parent = start.parent.as_ref().map(|parent| parent.run.clone());
-        let hosted =
-            Hosted { callable, workdir, parent: parent.clone(), labels, ..Hosted::new(no, graph, root) };
-        let row = RunInsert {
-            no,
-            id: id.clone(),
-            workflow: hosted.run.graph().name.clone(),
-            version: hosted.version,
-            definition,
-            callable: json(&*hosted.callable),
-            root: hosted.root.clone(),
-            parent,
-            workdir: hosted.workdir.to_string_lossy().into_owned(),
-            labels: json(&hosted.labels),
-            started_at: clock::now().0,
-        };
+        let new = Hosted::new(self.next_run, graph, root);
         let before = self.batch.len();
-        self.batch.push(Write::RunInsert(Box::new(row)));
-        self.runs.insert(id.clone(), hosted);
-        self.next_run += 1;
+        self.insert(&id, Hosted { callable, workdir, parent, labels, project, ..new }, definition);
         let born = self.deliver(&id, Input::StartRun(Box::new(start)));
         if born.is_err() {
             self.runs.remove(&id);
@@ -139,6 +123,28 @@ impl Driver {
             self.batch.truncate(before);
         }
         born
+    }
+
+    /// Puts a new run among the others, with its row.
+    pub(super) fn insert(&mut self, id: &Name, hosted: Hosted, definition: i64) {
+        let row = RunInsert {
+            no: hosted.no,
+            id: id.clone(),
+            workflow: hosted.run.graph().name.clone(),
+            version: hosted.version,
+            definition,
+            callable: json(&*hosted.callable),
+            root: hosted.root.clone(),
+            parent: hosted.parent.clone(),
+            workdir: hosted.workdir.to_string_lossy().into_owned(),
+            labels: json(&hosted.labels),
+            started_at: hosted.started_at.0,
+            forked: hosted.forked.clone(),
+            project: hosted.project.clone(),
+        };
+        self.batch.push(Write::RunInsert(Box::new(row)));
+        self.runs.insert(id.clone(), hosted);
+        self.next_run += 1;
     }
 
     /// What a call of each workflow reserves at most.

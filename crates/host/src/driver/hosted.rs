@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wonder_core::def::Name;
 use wonder_core::graph::Graph;
 use wonder_core::{Run, RunStatus, Time, TokenStatus};
-use wonder_engine::{EngineError, ErrorCode, Reply, Status};
+use wonder_engine::{EngineError, ErrorCode, Forked, Reply, Status};
 
 use super::learn::Lessons;
 use super::{Driver, panic_text, quarantined, quiet_alone};
@@ -21,6 +21,9 @@ const NAP_MS: u64 = 60_000;
 const LINGERING_MAX: usize = 256;
 const LINGERING_BYTES_MAX: u64 = 16 << 10;
 
+/// Of workflows that name none.
+pub(crate) const DEFAULT_PROJECT: &str = "default";
+
 /// A run as its host keeps it.
 #[derive(Debug)]
 pub(crate) struct Hosted {
@@ -32,6 +35,9 @@ pub(crate) struct Hosted {
     pub(crate) callable: Arc<BTreeMap<Name, i64>>,
     pub(crate) workdir: Arc<PathBuf>,
     pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) project: Name,
+    pub(crate) started_at: Time,
+    pub(crate) forked: Option<Forked>,
     /// Runs it called, in order.
     pub(crate) children: Vec<Name>,
     /// Tasks with effect `once` that were begun.
@@ -63,6 +69,9 @@ impl Hosted {
             callable: Arc::default(),
             workdir: Arc::default(),
             labels: BTreeMap::new(),
+            project: DEFAULT_PROJECT.into(),
+            started_at: clock::now(),
+            forked: None,
             children: Vec::new(),
             started: BTreeSet::new(),
             stored,
@@ -206,7 +215,8 @@ impl Driver {
         let Some(hosted) = self.runs.get(id) else { return self.was_left_quiet(id) };
         // A child that has ended is about to be reported: its caller will move.
         let ended = |child: &Name| self.runs.get(child).is_some_and(|hosted| hosted.run.status().is_end());
-        quiet_alone(&hosted.run) && hosted.children_out().all(|child| !ended(child) && self.is_quiet(child))
+        let alone = quiet_alone(&hosted.run) || self.is_starved(id);
+        alone && hosted.children_out().all(|child| !ended(child) && self.is_quiet(child))
     }
 
     /// Of a run out of memory its row tells: nothing about it is uncommitted.
@@ -238,6 +248,9 @@ fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
         callable: Arc::new(stored.callable),
         workdir: Arc::new(stored.workdir.into()),
         labels: row.labels,
+        project: row.project.into(),
+        started_at: row.started_at,
+        forked: row.forked,
         children: Vec::new(),
         started: BTreeSet::new(),
         stored: update,

@@ -13,9 +13,11 @@ mod ask;
 mod children;
 mod commit;
 mod definitions;
+mod fork;
 mod hosted;
 mod lanes;
 mod learn;
+mod purses;
 mod rows;
 mod timers;
 mod views;
@@ -29,6 +31,7 @@ use tokio::sync::oneshot;
 use wonder_core::def::Name;
 use wonder_core::event::TokenId;
 use wonder_core::input::TaskReport;
+use wonder_core::run::Step;
 use wonder_core::{Command, Input, Rejection};
 use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request, Response};
 
@@ -41,6 +44,7 @@ pub(crate) use definitions::{Definitions, stored_bundle};
 pub(crate) use hosted::{Hosted, load};
 use lanes::Lanes;
 pub(crate) use learn::estimate;
+pub(crate) use purses::Purses;
 use timers::Timers;
 pub(crate) use views::{gates_and_events, quiet_alone, view};
 
@@ -52,6 +56,9 @@ const LINES_WAIT: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_secs(3600);
 /// With a deadline ahead look at the clock so often: it may be set, or the machine may have slept.
 const CLOCK_CHECK: Duration = Duration::from_secs(5);
+
+/// With tasks that their project's budget holds: a new day may make room.
+const NEW_DAY_CHECK: Duration = Duration::from_secs(60);
 
 /// One attempt of one token of one run.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -113,6 +120,7 @@ pub(crate) struct Driver {
     runs: BTreeMap<Name, Hosted>,
     timers: Timers,
     lanes: Lanes,
+    purses: Purses,
     waiters: BTreeMap<Name, Vec<Waiter>>,
     /// Ended runs that somebody may still ask about, the oldest first.
     lingering: VecDeque<Name>,
@@ -149,6 +157,7 @@ impl Driver {
         executor: Executor,
         shared: Shared,
         inbox: Receiver<HostEvent>,
+        purses: Purses,
     ) -> Reply<Driver> {
         let (run, definition, line) = store.reader().highest()?;
         let mut timers = Timers::default();
@@ -164,6 +173,7 @@ impl Driver {
             runs: BTreeMap::new(),
             timers,
             lanes: Lanes::default(),
+            purses,
             waiters: BTreeMap::new(),
             lingering: VecDeque::new(),
             backlog: VecDeque::new(),
@@ -227,6 +237,11 @@ impl Driver {
         let mut taken = 0;
         while taken < TURN_EVENTS_MAX {
             let Some(event) = self.backlog.pop_front().or_else(|| self.inbox.try_recv().ok()) else { break };
+            // A fork reads what its source has recorded: all of it has to be there.
+            if is_fork(&event) && !self.batch.is_empty() {
+                self.backlog.push_front(event);
+                break;
+            }
             self.take(event);
             taken += 1;
         }
@@ -235,13 +250,17 @@ impl Driver {
 
     /// How long to wait for something to happen.
     fn patience(&self) -> Duration {
+        if !self.touched.is_empty() {
+            return Duration::ZERO;
+        }
         let now = clock::now();
         let timer = self.timers.first().map(|at| Duration::from_millis(at.since(now)).min(CLOCK_CHECK));
         let moment = |at: Instant| at.saturating_duration_since(Instant::now());
         let lines = self.lines_due.map(moment);
         let leaving = self.leaving.map(|(_, until)| moment(until));
         let waiters = self.waiters.values().flatten().map(|waiter| moment(waiter.until)).min();
-        [timer, lines, leaving, waiters].into_iter().flatten().min().unwrap_or(IDLE).min(IDLE)
+        let day = self.purses.holds_any().then_some(NEW_DAY_CHECK);
+        [timer, lines, leaving, waiters, day].into_iter().flatten().min().unwrap_or(IDLE).min(IDLE)
     }
 
     fn take(&mut self, event: HostEvent) {
@@ -256,7 +275,10 @@ impl Driver {
                 }
                 self.starting.push(go);
             }
-            HostEvent::Dropped { key } => self.executor.ended(&key),
+            HostEvent::Dropped { key } => {
+                self.executor.ended(&key);
+                self.give_back(&key);
+            }
             HostEvent::Said { key, line } => self.said(&key, line),
             HostEvent::Close { leaving, done } => self.leave(leaving, done),
         }
@@ -264,14 +286,20 @@ impl Driver {
 
     fn report(&mut self, key: TaskKey, report: TaskReport) {
         self.executor.ended(&key);
+        self.give_back(&key);
         // What was stopped because the host leaves has not ended: the next owner runs it again.
         let stopped = matches!(report.outcome, wonder_core::input::TaskOutcome::Cancelled);
         if stopped && matches!(self.leaving, Some((Leaving::Now, _))) {
             return;
         }
+        let spend = report.spend.clone();
         let input = Input::TaskFinished { token: key.token, attempt: key.attempt, report };
         // A report that comes too late, or twice, is refused and changes nothing.
-        drop(self.deliver(&key.run, input));
+        if self.deliver(&key.run, input).is_ok()
+            && let Some(project) = self.runs.get(&key.run).map(|hosted| hosted.project.clone())
+        {
+            self.spend(&project, &spend);
+        }
     }
 
     fn said(&mut self, key: &TaskKey, mut line: Box<LogLine>) {
@@ -310,7 +338,7 @@ impl Driver {
         }
     }
 
-    /// One input to one run: its events go into the batch, its commands wait for the commit.
+    /// One input to one run.
     fn deliver(&mut self, id: &Name, input: Input) -> Result<(), Refusal> {
         self.hosted(id).map_err(Refusal::Engine)?;
         let hosted = self.runs.get_mut(id).expect("it was just loaded");
@@ -324,12 +352,17 @@ impl Driver {
                 return Err(Refusal::Engine(self.quarantine(id, why)));
             }
         };
+        self.follow_up(id, step);
+        Ok(())
+    }
+
+    /// What a run decided: its events go into the batch, its commands wait for the commit.
+    fn follow_up(&mut self, id: &Name, step: Step) {
         self.touched.insert(id.clone());
         self.record(id, &step.events);
         for command in step.commands {
             self.command(id, command);
         }
-        Ok(())
     }
 
     fn command(&mut self, id: &Name, command: Command) {
@@ -405,6 +438,7 @@ impl Driver {
             self.order(&run, command);
             failpoint::hit("ordered");
         }
+        self.release_held();
         self.answer_waiters(&touched);
         self.park(touched);
     }
@@ -416,15 +450,18 @@ impl Driver {
             return;
         }
         let command = if begins { self.in_place(id, command) } else { Some(command) };
-        let (Some(command), Some(hosted)) = (command, self.runs.get(id)) else { return };
+        let Some(command) = command else { return };
         match command {
             Command::RunTask(order) => {
+                let Some(order) = self.within_budget(order) else { return };
+                let Some(hosted) = self.runs.get(id) else { return };
                 let Some(task) = hosted.run.graph().tasks.get(&order.task).cloned() else { return };
                 let done = self.executor.start(order, task, hosted.workdir.clone());
                 self.backlog.extend(done);
             }
             Command::CancelTask { token, attempt } => {
                 let key = TaskKey { run: id.clone(), token, attempt };
+                self.give_back(&key);
                 if !self.executor.cancel(&key) {
                     // It is not running here, so it has ended: every dispatched task is answered.
                     let outcome = wonder_core::input::TaskOutcome::Cancelled;
@@ -435,6 +472,10 @@ impl Driver {
             _ => unreachable!("only tasks are ordered after a commit"),
         }
     }
+}
+
+fn is_fork(event: &HostEvent) -> bool {
+    matches!(event, HostEvent::Ask(Request::Fork(_), _))
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -63,9 +63,6 @@ impl Driver {
         let ended = state.status.is_end();
         let status = Status::of(state.status, quiet && !ended);
         let ended_at = ended.then_some(state.now.0);
-        if hosted.stored.status == status && hosted.stored.ended_at == ended_at {
-            return;
-        }
         let update = RunUpdate {
             no: hosted.no,
             status,
@@ -73,6 +70,9 @@ impl Driver {
             usd_micros: state.spend.usd_micros,
             tokens: state.spend.tokens(),
         };
+        if hosted.stored == update {
+            return;
+        }
         hosted.stored = update.clone();
         self.batch.push(Write::RunUpdate(update));
         if ended && state.gates_opened > 0 {

@@ -88,10 +88,12 @@ impl Hosted {
             status: Status::of(state.status, quiet && !ended),
             root: self.root.to_string(),
             parent: self.parent.as_ref().map(ToString::to_string),
-            started_at: state.started_at,
+            started_at: self.started_at,
             ended_at: ended.then_some(Time(state.now.0)),
             usd_micros: state.spend.usd_micros,
             tokens: state.spend.tokens(),
+            forked: self.forked.clone(),
+            project: self.project.to_string(),
             driven,
             labels: self.labels.clone(),
         }
@@ -117,6 +119,7 @@ impl Driver {
     fn waits(&self, id: &Name) -> Option<Vec<WaitView>> {
         let hosted = self.runs.get(id)?;
         let mut all = gates_and_events(id, &hosted.run);
+        all.extend(self.hunger(id));
         for child in hosted.children_out() {
             all.extend(self.waits(child)?);
         }

@@ -7,14 +7,18 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use wonder_core::def::Name;
 use wonder_core::state::State;
 use wonder_core::{Event, Time};
-use wonder_engine::{EngineError, ErrorCode, Filter, GateView, LogLine, LogStream, Reply, RunRow, Status};
+use wonder_engine::{
+    EngineError, ErrorCode, Filter, Forked, GateView, LogLine, LogStream, Reply, RunRow, Status,
+};
 
 use super::codec;
 use super::open::storage_error;
 use super::write::Learnt;
+use crate::project::Spent;
 
 const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, started_at, ended_at, usd_micros, \
-                   tokens, labels, definition, callable, workdir, evidence FROM runs";
+                   tokens, labels, definition, callable, workdir, evidence, forked_from, copied_usd_micros, \
+                   copied_tokens, project FROM runs";
 /// What a list shows if nobody says how much.
 const LIST_MAX: u32 = 50;
 /// How much one answer holds at most.
@@ -192,6 +196,17 @@ impl<'c> Reader<'c> {
         self.all(sql, [until], |row| Ok((Time(row.get(0)?), row.get::<_, String>(1)?.into())))
     }
 
+    /// What a project has spent since that day.
+    pub(crate) fn spent(&self, project: &str, first_day: i64) -> Reply<Spent> {
+        let sql = "SELECT coalesce(sum(usd_micros), 0), coalesce(sum(tokens), 0) FROM spent \
+                   WHERE project = ? AND day >= ?";
+        let sum = |row: &Row<'_>, at: usize| row.get::<_, i64>(at).map(|sum| sum as u64);
+        let spent = self.one(sql, params![project, first_day], |row| {
+            Ok(Spent { usd_micros: sum(row, 0)?, tokens: sum(row, 1)? })
+        })?;
+        Ok(spent.unwrap_or_default())
+    }
+
     /// What past runs of a workflow taught of its nodes.
     pub(crate) fn learnt(&self, workflow: &str) -> Reply<BTreeMap<Name, Learnt>> {
         let sql = "SELECT node, durations_ms, usd_micros FROM learnt WHERE workflow = ?";
@@ -246,6 +261,8 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
             ended_at: row.get::<_, Option<i64>>(8)?.map(Time),
             usd_micros: row.get::<_, i64>(9)? as u64,
             tokens: row.get::<_, i64>(10)? as u64,
+            forked: forked(row)?,
+            project: row.get(19)?,
             driven: false,
             labels: serde_json::from_str(&text(11)?).unwrap_or_default(),
         },
@@ -254,6 +271,12 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
         workdir: row.get(14)?,
         evidence: row.get(15)?,
     })
+}
+
+fn forked(row: &Row<'_>) -> rusqlite::Result<Option<Forked>> {
+    let Some(from) = row.get::<_, Option<String>>(16)? else { return Ok(None) };
+    let copied_usd_micros = row.get::<_, i64>(17)? as u64;
+    Ok(Some(Forked { from, copied_usd_micros, copied_tokens: row.get::<_, i64>(18)? as u64 }))
 }
 
 fn gate_view(row: &Row<'_>) -> rusqlite::Result<GateView> {

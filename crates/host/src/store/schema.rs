@@ -8,7 +8,7 @@ use rusqlite::Connection;
 pub(crate) const APPLICATION_ID: i64 = 0x576f_6e64;
 
 /// Each step takes a file from the version of its index to the next.
-const STEPS: [&str; 1] = [FIRST];
+const STEPS: [&str; 2] = [FIRST, FORKS_AND_PROJECTS];
 
 /// The version that this binary writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -113,6 +113,22 @@ CREATE TABLE artifacts (
   bytes INTEGER NOT NULL,
   at INTEGER NOT NULL,
   PRIMARY KEY (run, name, number)
+) WITHOUT ROWID;
+";
+
+const FORKS_AND_PROJECTS: &str = "
+-- The run it was forked from, and what of its sums was spent there.
+ALTER TABLE runs ADD COLUMN forked_from TEXT;
+ALTER TABLE runs ADD COLUMN copied_usd_micros INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN copied_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN project TEXT NOT NULL DEFAULT 'default';
+-- What each project spent on each day (UTC, days since 1970): the sum of what its tasks reported.
+CREATE TABLE spent (
+  project TEXT NOT NULL,
+  day INTEGER NOT NULL,
+  usd_micros INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  PRIMARY KEY (project, day)
 ) WITHOUT ROWID;
 ";
 

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 use wonder_core::def::Name;
-use wonder_engine::{LogLine, Reply, Status};
+use wonder_engine::{Forked, LogLine, Reply, Status};
 
 use super::codec::Encoded;
 use super::open::{self, storage_error};
 use super::read::{Reader, stream_name};
+use crate::project::Spent;
 use crate::{Durability, failpoint};
 
 /// One row to be written.
@@ -66,6 +67,12 @@ pub(crate) enum Write {
         run: i64,
         line: Box<LogLine>,
     },
+    /// Added to what the project has spent on that day.
+    Spent {
+        project: Name,
+        day: i64,
+        spent: Spent,
+    },
     Learnt {
         workflow: Name,
         node: Name,
@@ -112,6 +119,8 @@ pub(crate) struct RunInsert {
     pub(crate) workdir: String,
     pub(crate) labels: String,
     pub(crate) started_at: i64,
+    pub(crate) forked: Option<Forked>,
+    pub(crate) project: Name,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -246,6 +255,11 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
             params![no, evidence, at],
         ),
         Write::Log { run: no, line } => insert_line(connection, *no, line),
+        Write::Spent { project, day, spent } => run(
+            "INSERT INTO spent VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE \
+             SET usd_micros = usd_micros + excluded.usd_micros, tokens = tokens + excluded.tokens",
+            params![&**project, day, spent.usd_micros as i64, spent.tokens as i64],
+        ),
         Write::Learnt { workflow, node, learnt } => {
             let list = |all: &[u64]| serde_json::to_string(all).expect("numbers are JSON");
             run(
@@ -257,7 +271,10 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
 }
 
 fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, NULL, 0, 0, NULL)";
+    let sql = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, NULL, 0, 0, NULL, \
+               ?, ?, ?, ?)";
+    let from = r.forked.as_ref().map(|forked| forked.from.as_str());
+    let copied = r.forked.as_ref().map_or((0, 0), |f| (f.copied_usd_micros, f.copied_tokens));
     let (parent, started) = (r.parent.as_deref(), r.started_at);
     connection
         .prepare_cached(sql)?
@@ -272,7 +289,11 @@ fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
             parent,
             r.workdir,
             r.labels,
-            started
+            started,
+            from,
+            copied.0 as i64,
+            copied.1 as i64,
+            &*r.project
         ])
         .map(drop)
 }

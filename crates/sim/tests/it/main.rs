@@ -2,3 +2,4 @@
 
 mod scenarios;
 mod seeds;
+mod shapes;

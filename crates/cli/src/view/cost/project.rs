@@ -34,8 +34,10 @@ pub(crate) struct Total {
 impl Total {
     fn add(&mut self, runs: u64, row: &RunRow) {
         self.runs += runs;
-        self.usd_micros = self.usd_micros.saturating_add(row.usd_micros);
-        self.tokens = self.tokens.saturating_add(row.tokens);
+        // What a fork copied was spent where it was copied from.
+        let copied = row.forked.as_ref().map_or((0, 0), |f| (f.copied_usd_micros, f.copied_tokens));
+        self.usd_micros = self.usd_micros.saturating_add(row.usd_micros.saturating_sub(copied.0));
+        self.tokens = self.tokens.saturating_add(row.tokens.saturating_sub(copied.1));
     }
 }
 
@@ -60,7 +62,9 @@ impl Project {
         }
         let mut groups: Vec<(String, Total)> = groups.into_iter().collect();
         match by {
-            By::Workflow => groups.sort_by_key(|(_, total)| std::cmp::Reverse(total.usd_micros)),
+            By::Workflow | By::Project => {
+                groups.sort_by_key(|(_, total)| std::cmp::Reverse(total.usd_micros))
+            }
             By::Day => groups.reverse(),
             By::Status => groups.sort_by_key(|(status, _)| place(status)),
         }
@@ -75,6 +79,7 @@ impl Project {
 fn key(row: &RunRow, by: By) -> String {
     match by {
         By::Workflow => row.workflow.clone(),
+        By::Project => row.project.clone(),
         By::Day => row.started_at.to_text().chars().take(10).collect(),
         By::Status => row.status.as_str().to_owned(),
     }
@@ -90,6 +95,7 @@ pub(crate) fn project_page(project: &Project, page: Page) -> String {
     }
     let title = match project.by {
         By::Workflow => "WORKFLOW",
+        By::Project => "PROJECT",
         By::Day => "DAY (UTC)",
         By::Status => "STATUS",
     };
@@ -136,6 +142,7 @@ impl<'p> ProjectJson<'p> {
         ProjectJson {
             by: match project.by {
                 By::Workflow => "workflow",
+                By::Project => "project",
                 By::Day => "day",
                 By::Status => "status",
             },

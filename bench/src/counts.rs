@@ -1,0 +1,105 @@
+//! What W1 to W3 cost a node, counted and held to upper bounds: commits, rows, bytes, allocations. Counts are
+//! the same on a slow machine, so these guard `main`; times are for `make bench`.
+
+use std::alloc::System;
+use std::path::Path;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+use crate::house::{House, chain, fan_out, workflow};
+use crate::work::in_flight;
+
+/// The system's allocator, counted. This binary has one test, so nobody else's allocations are in the sum.
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What something took.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    commits: f64,
+    rows: f64,
+    bytes: f64,
+    allocations: f64,
+}
+
+impl Counts {
+    async fn now(house: &House) -> Counts {
+        let written = house.engine.written().await;
+        let heap = ALLOCATOR.stats();
+        Counts {
+            commits: written.commits as f64,
+            rows: written.rows as f64,
+            bytes: written.bytes as f64,
+            allocations: (heap.allocations + heap.reallocations) as f64,
+        }
+    }
+
+    fn since(self, before: Counts, nodes: usize) -> Counts {
+        let each = |after: f64, before: f64| (after - before) / nodes as f64;
+        Counts {
+            commits: each(self.commits, before.commits),
+            rows: each(self.rows, before.rows),
+            bytes: each(self.bytes, before.bytes),
+            allocations: each(self.allocations, before.allocations),
+        }
+    }
+
+    #[track_caller]
+    fn within(self, most: Counts) {
+        let fits = self.commits <= most.commits
+            && self.rows <= most.rows
+            && self.bytes <= most.bytes
+            && self.allocations <= most.allocations;
+        assert!(fits, "a node cost {self:?}, at most {most:?}");
+    }
+}
+
+#[test]
+fn a_node_costs_no_more_than_it_did() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let dir = std::env::temp_dir();
+        chained(&dir).await.within(Counts { commits: 1.002, rows: 1.01, bytes: 500.0, allocations: 48.0 });
+        many(&dir).await.within(Counts { commits: 0.1, rows: 1.51, bytes: 535.0, allocations: 52.0 });
+        fanned(&dir).await.within(Counts { commits: 0.01, rows: 1.01, bytes: 1_090.0, allocations: 55.0 });
+    });
+}
+
+/// W1.
+async fn chained(dir: &Path) -> Counts {
+    let house = House::new(dir).await;
+    let file = workflow(&chain(1_000));
+    let before = Counts::now(&house).await;
+    house.run(&file).await;
+    let counts = Counts::now(&house).await.since(before, 1_000);
+    house.close().await;
+    counts
+}
+
+/// W2: the workflow is known already, as it is for all but the first run.
+async fn many(dir: &Path) -> Counts {
+    const RUNS: usize = 500;
+    let house = House::new(dir).await;
+    let file = workflow(&chain(10));
+    house.run(&file).await;
+    let before = Counts::now(&house).await;
+    in_flight(&house, RUNS, move |engine| {
+        let file = file.clone();
+        async move { crate::house::run(&engine, &file).await }
+    })
+    .await;
+    let counts = Counts::now(&house).await.since(before, RUNS * 10);
+    house.close().await;
+    counts
+}
+
+/// W3.
+async fn fanned(dir: &Path) -> Counts {
+    let house = House::new(dir).await;
+    let file = workflow(&fan_out(1_000));
+    let before = Counts::now(&house).await;
+    house.run(&file).await;
+    let counts = Counts::now(&house).await.since(before, 1_000);
+    house.close().await;
+    counts
+}

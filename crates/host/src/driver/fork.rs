@@ -1,0 +1,115 @@
+//! `fork`: a run of its own that begins with the events of another, up to the last dispatch of a node.
+//!
+//! The copied events are stored again under the new run, so that it needs nothing of the old one; what they
+//! hold above 4 KiB is shared by hash. The fork's sums include what was copied, its row says how much.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use wonder_core::def::Name;
+use wonder_core::event::Event;
+use wonder_core::graph::Graph;
+use wonder_core::run::Step;
+use wonder_core::{Run, run};
+use wonder_engine::{Drive, EngineError, ErrorCode, Fork, Forked, Reply, Workflow};
+
+use super::ask::refused;
+use super::{Driver, Hosted, Refusal, panic_text};
+use crate::clock;
+use crate::store::StoredRun;
+
+/// Copied events in one row.
+const ROW_EVENTS: usize = 200;
+
+impl Driver {
+    /// Everything about the run to be forked is committed: see `gather`.
+    pub(super) fn fork(&mut self, fork: Fork) -> Reply<Name> {
+        let id: Name = fork.id.clone().unwrap_or_else(|| ulid::Ulid::generate().to_string()).into();
+        if self.hosted(&id).is_ok() {
+            // Asked twice, because the first answer was lost.
+            self.adopt(&id)?;
+            return Ok(id);
+        }
+        let mut source = self.source(&fork.run.as_str().into())?;
+        let graph = self.forked_graph(&mut source, &fork.definition)?;
+        let asked = run::Fork {
+            run: id.clone(),
+            node: fork.node.as_str().into(),
+            branch: fork.branch,
+            input: fork.input,
+        };
+        let events = self.store.reader().events(source.no, 0, usize::MAX)?;
+        let (run, copied, step) = forked(graph, &events, &asked)?;
+        if fork.drive == Drive::On {
+            self.shared.drive(&id);
+        }
+        self.bear_fork(&id, source, run, &copied, step);
+        Ok(id)
+    }
+
+    /// The row of the run to be forked: of a child's, its root's.
+    fn source(&mut self, id: &Name) -> Reply<StoredRun> {
+        self.hosted(id)?;
+        let root = self.runs[id].root.clone();
+        let stored = self.store.reader().run(&root)?;
+        stored.ok_or_else(|| EngineError::new(ErrorCode::NotFound, format!("there is no run {root}")))
+    }
+
+    /// The graph the fork goes on with: its own, or the new one that was brought along.
+    fn forked_graph(&mut self, source: &mut StoredRun, brought: &[Workflow]) -> Reply<Arc<Graph>> {
+        for (at, workflow) in brought.iter().enumerate() {
+            let name = workflow.bundle.workflow.name.text.clone();
+            if at == 0 && *name != *source.row.workflow {
+                let message = format!("the definition is of {name}, the run of {}", source.row.workflow);
+                return Err(EngineError::new(ErrorCode::BadInput, message)
+                    .help("Bring another version of the same workflow. Nothing was changed."));
+            }
+            let (definition, _) =
+                self.definitions.register(workflow.clone(), &self.store.reader(), &mut self.batch)?;
+            source.callable.insert(name, definition);
+            if at == 0 {
+                source.definition = definition;
+            }
+        }
+        self.definitions.graph(source.definition, &self.store.reader())
+    }
+
+    /// Its row, its events, and what it does next.
+    fn bear_fork(&mut self, id: &Name, source: StoredRun, run: Run, copied: &[Event], step: Step) {
+        let graph = run.graph().clone();
+        let input = run.state().start.as_ref().map(|start| start.input.clone()).unwrap_or_default();
+        let spend = run.spend();
+        let forked = Forked {
+            from: source.row.run,
+            copied_usd_micros: spend.usd_micros,
+            copied_tokens: spend.tokens(),
+        };
+        let hosted = Hosted {
+            run,
+            callable: Arc::new(source.callable),
+            workdir: Arc::new(source.workdir.into()),
+            labels: source.row.labels,
+            project: source.row.project.into(),
+            forked: Some(forked),
+            ..Hosted::new(self.next_run, graph.clone(), id.clone())
+        };
+        self.insert(id, hosted, source.definition);
+        copied.chunks(ROW_EVENTS).for_each(|events| self.record(id, events));
+        // What the copied events teach was learnt where they happened.
+        self.runs.get_mut(id).expect("it was just put in").lessons = Default::default();
+        if self.shared.is_driven(id) {
+            // Without a place its tasks wait for one; it cannot be queued any more.
+            self.join_lane(id, &graph, &input);
+        }
+        self.follow_up(id, step);
+    }
+}
+
+fn forked(graph: Arc<Graph>, events: &[Event], asked: &run::Fork) -> Reply<(Run, Vec<Event>, Step)> {
+    let forked = catch_unwind(AssertUnwindSafe(|| Run::fork(graph, events, asked, clock::now())));
+    match forked {
+        Ok(Ok(forked)) => Ok(forked),
+        Ok(Err(rejection)) => Err(refused(Refusal::Rejected(rejection))),
+        Err(panic) => Err(EngineError::internal(panic_text(&*panic))),
+    }
+}
