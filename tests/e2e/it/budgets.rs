@@ -432,6 +432,38 @@ fn a_child_that_runs_short_does_as_its_parents_budget_says() {
     );
 }
 
+/// One branch fails while the other, which has cost something, takes its time to stop.
+const LATE: &str = "
+nodes:
+  start: {mock: {}, fan_out: all, next: [{to: fails}, {to: slow}]}
+  fails: {shell: {command: 'until test -e begun; do sleep 0.01; done; exit 1', timeout: 30s}}
+  slow:
+    steps:
+      - {ref: pay, mock: {output: {}, usage: {cost_usd: 0.05}}}
+      - {ref: stop, shell: {command: 'trap \"sleep 0.3; exit 0\" TERM; touch begun; sleep 60 & wait', timeout: 1m}}
+";
+
+#[test]
+fn what_is_reported_late_costs_and_moves_no_end() {
+    let told = Told::of(LATE, 1);
+    let (failed, late) = (told.events("run_failed")[0].clone(), told.events("late_report")[0].clone());
+    assert!(late["at"].as_u64() > failed["at"].as_u64(), "{late:#} after {failed:#}");
+    assert_eq!((&told.show()["ended_at"], ledger(&told, DOLLAR).spent), (&failed["at"], CALL));
+    assert_eq!(told.place.json(&["list", "--all"], 0)[0]["ended_at"], failed["at"]);
+}
+
+#[test]
+fn what_a_child_reports_late_is_its_parents_too() {
+    let told = Told::of(
+        &format!(
+            "budget: {{usd: 1}}\nnodes:\n  left: {{workflow_call: {{workflow: child, on_failure: catch}}, next: [{{to: done}}]}}\n  done: {{update_context: {{set: {{output.failed: has(state.left.error)}}}}}}\n---\nwonder: 1\nname: child\n{LATE}"
+        ),
+        0,
+    );
+    assert_eq!((&told.view["output"], ledger(&told, DOLLAR).spent), (&json!({"failed": true}), CALL));
+    assert_eq!(spent_in(&told.place), CALL);
+}
+
 #[test]
 fn the_budget_of_a_node_that_calls_holds_for_its_children() {
     let told = Told::of(

@@ -168,6 +168,10 @@ impl Driver {
                 hosted.told = false;
                 continue;
             };
+            // What was called back may still cost: until it has reported, nobody knows how much.
+            if hosted.parent.is_some() && self.executor.has_tasks_of(&id) {
+                continue;
+            }
             if std::mem::replace(&mut hosted.told, true) {
                 continue;
             }

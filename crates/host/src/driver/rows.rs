@@ -62,7 +62,7 @@ impl Driver {
         let state = hosted.run.state();
         let ended = state.status.is_end();
         let status = Status::of(state.status, quiet && !ended);
-        let ended_at = ended.then_some(state.now.0);
+        let ended_at = hosted.ended_at().map(|at| at.0);
         let update = RunUpdate {
             no: hosted.no,
             status,

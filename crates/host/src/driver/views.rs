@@ -89,7 +89,7 @@ impl Hosted {
             root: self.root.to_string(),
             parent: self.parent.as_ref().map(ToString::to_string),
             started_at: self.started_at,
-            ended_at: ended.then_some(Time(state.now.0)),
+            ended_at: self.ended_at(),
             usd_micros: state.spend.usd_micros,
             tokens: state.spend.tokens(),
             forked: self.forked.clone(),
@@ -97,6 +97,12 @@ impl Hosted {
             driven,
             labels: self.labels.clone(),
         }
+    }
+
+    /// When it ended. Reports that come after that do not move it.
+    pub(super) fn ended_at(&self) -> Option<Time> {
+        let state = self.run.state();
+        state.status.is_end().then(|| self.stored.ended_at.map_or(state.now, Time))
     }
 
     fn id(&self) -> Name {
