@@ -13,7 +13,6 @@ use wonder_core::input::{ChildOutcome, Parent, StartRun};
 use wonder_engine::{EngineError, Reply};
 
 use super::{Driver, Hosted, Refusal, Word};
-use crate::store::{RunInsert, Write};
 
 /// A child to be started, as its parent ordered it.
 #[derive(Debug)]
@@ -112,9 +111,9 @@ impl Driver {
             start.queued = !self.join_lane(&id, &graph, &start.input);
         }
         let parent = start.parent.as_ref().map(|parent| parent.run.clone());
-        let new = Hosted::new(self.next_run, graph, root);
+        let new = Hosted::new(self.next_run, definition, graph, root);
         let before = self.batch.len();
-        self.insert(&id, Hosted { callable, workdir, parent, labels, project, ..new }, definition);
+        self.insert(&id, Hosted { callable, workdir, parent, labels, project, ..new });
         let born = self.deliver(&id, Input::StartRun(Box::new(start)));
         if born.is_err() {
             self.runs.remove(&id);
@@ -125,24 +124,8 @@ impl Driver {
         born
     }
 
-    /// Puts a new run among the others, with its row.
-    pub(super) fn insert(&mut self, id: &Name, hosted: Hosted, definition: i64) {
-        let row = RunInsert {
-            no: hosted.no,
-            id: id.clone(),
-            workflow: hosted.run.graph().name.clone(),
-            version: hosted.version,
-            definition,
-            callable: json(&*hosted.callable),
-            root: hosted.root.clone(),
-            parent: hosted.parent.clone(),
-            workdir: hosted.workdir.to_string_lossy().into_owned(),
-            labels: json(&hosted.labels),
-            started_at: hosted.started_at.0,
-            forked: hosted.forked.clone(),
-            project: hosted.project.clone(),
-        };
-        self.batch.push(Write::RunInsert(Box::new(row)));
+    /// Puts a new run among the others; its row follows when this turn is over.
+    pub(super) fn insert(&mut self, id: &Name, hosted: Hosted) {
         self.runs.insert(id.clone(), hosted);
         self.next_run += 1;
     }
@@ -188,8 +171,4 @@ impl Driver {
 pub(super) fn seed(id: &str) -> u64 {
     let hash = blake3::hash(id.as_bytes());
     u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
-}
-
-fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("maps of texts are JSON")
 }

@@ -91,9 +91,9 @@ impl Driver {
             labels: source.row.labels,
             project: source.row.project.into(),
             forked: Some(forked),
-            ..Hosted::new(self.next_run, graph.clone(), id.clone())
+            ..Hosted::new(self.next_run, source.definition, graph.clone(), id.clone())
         };
-        self.insert(id, hosted, source.definition);
+        self.insert(id, hosted);
         copied.chunks(ROW_EVENTS).for_each(|events| self.record(id, events));
         // What the copied events teach was learnt where they happened.
         self.runs.get_mut(id).expect("it was just put in").lessons = Default::default();

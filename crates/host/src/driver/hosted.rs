@@ -28,6 +28,7 @@ pub(crate) const DEFAULT_PROJECT: &str = "default";
 #[derive(Debug)]
 pub(crate) struct Hosted {
     pub(crate) no: i64,
+    pub(crate) definition: i64,
     pub(crate) run: Run,
     pub(crate) root: Name,
     pub(crate) parent: Option<Name>,
@@ -42,10 +43,8 @@ pub(crate) struct Hosted {
     pub(crate) children: Vec<Name>,
     /// Tasks with effect `once` that were begun.
     pub(crate) started: BTreeSet<(u64, u32)>,
-    /// Its row, as it was last written.
-    pub(crate) stored: RunUpdate,
-    /// Its deadline, as the database has it.
-    pub(crate) stored_timer: Option<Time>,
+    /// What of its row changes, as it was last written; None: it has no row yet.
+    pub(crate) stored: Option<RunUpdate>,
     /// Events and bytes since the last snapshot, and the size of that one.
     pub(crate) events: u64,
     pub(crate) bytes: usize,
@@ -58,10 +57,10 @@ pub(crate) struct Hosted {
 
 impl Hosted {
     /// A run that has been told nothing yet.
-    pub(crate) fn new(no: i64, graph: Arc<Graph>, root: Name) -> Hosted {
-        let stored = RunUpdate { no, status: Status::Running, ended_at: None, usd_micros: 0, tokens: 0 };
+    pub(crate) fn new(no: i64, definition: i64, graph: Arc<Graph>, root: Name) -> Hosted {
         Hosted {
             no,
+            definition,
             version: graph.version,
             run: Run::new(graph),
             root,
@@ -74,8 +73,7 @@ impl Hosted {
             forked: None,
             children: Vec::new(),
             started: BTreeSet::new(),
-            stored,
-            stored_timer: None,
+            stored: None,
             events: 0,
             bytes: 0,
             snapshot_bytes: 0,
@@ -147,7 +145,13 @@ impl Driver {
             Err(error) if error.code == ErrorCode::Quarantined => {
                 let graph = self.definitions.graph(stored.definition, &self.store.reader());
                 if let Ok(graph) = graph {
-                    self.runs.insert(id.clone(), Hosted::new(stored.no, graph, id.clone()));
+                    self.runs.insert(
+                        id.clone(),
+                        Hosted {
+                            stored: Some(update_of(&stored)),
+                            ..Hosted::new(stored.no, stored.definition, graph, id.clone())
+                        },
+                    );
                 }
                 Err(self.quarantine(id, error.message))
             }
@@ -234,16 +238,11 @@ impl Driver {
 }
 
 fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
+    let update = update_of(&stored);
     let row = stored.row;
-    let update = RunUpdate {
-        no: stored.no,
-        status: row.status,
-        ended_at: row.ended_at.map(|at| at.0),
-        usd_micros: row.usd_micros,
-        tokens: row.tokens,
-    };
     Hosted {
         no: stored.no,
+        definition: stored.definition,
         told: run.status().is_end(),
         run,
         root: row.root.into(),
@@ -257,12 +256,21 @@ fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
         forked: row.forked,
         children: Vec::new(),
         started: BTreeSet::new(),
-        stored: update,
-        // Unknown: written anew when it next waits.
-        stored_timer: None,
+        stored: Some(update),
         events,
         bytes: 0,
         snapshot_bytes: 0,
         lessons: Lessons::default(),
+    }
+}
+
+fn update_of(stored: &StoredRun) -> RunUpdate {
+    RunUpdate {
+        no: stored.no,
+        status: stored.row.status,
+        ended_at: stored.row.ended_at.map(|at| at.0),
+        usd_micros: stored.row.usd_micros,
+        tokens: stored.row.tokens,
+        wake_at: stored.wake_at,
     }
 }

@@ -416,8 +416,11 @@ impl Driver {
         if let Some(hosted) = self.runs.remove(id) {
             let (run, at) = (hosted.no, clock::now().0);
             self.batch.retain(|write| !matches!(write, Write::Events { run: of, .. } if *of == run));
+            if hosted.stored.is_none() {
+                let row = hosted.inserted(id, hosted.update(false));
+                self.batch.push(Write::RunInsert(Box::new(row)));
+            }
             self.batch.push(Write::Quarantine { run, evidence: why.clone(), at });
-            self.batch.push(Write::Timer { run, at: None });
         }
         self.timers.set(id, None);
         self.touched.remove(id);

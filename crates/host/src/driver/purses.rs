@@ -131,7 +131,7 @@ impl Driver {
         }
         let starved: Vec<Name> = self.purses.held.iter().map(|(_, order)| order.run.clone()).collect();
         for run in starved {
-            let told = self.runs.get(&run).is_some_and(|hosted| hosted.stored.status == Status::Waiting);
+            let told = self.runs.get(&run).is_some_and(|hosted| hosted.is_stored_as(Status::Waiting));
             if self.is_quiet(&run) && !told {
                 self.touched.insert(run);
             }

@@ -1,13 +1,13 @@
 //! Rows that follow from what happened: events, the run's line in lists, gates, timers, snapshots.
 
-use wonder_core::Run;
 use wonder_core::def::Name;
 use wonder_core::event::{Event, EventKind, GateId};
 use wonder_core::graph::NodeIx;
+use wonder_core::{Run, Time};
 use wonder_engine::Status;
 
 use super::{Driver, Hosted};
-use crate::store::{self, GateRow, RunUpdate, Write};
+use crate::store::{self, GateRow, RunInsert, RunUpdate, Write};
 
 /// Events between snapshots, at least. Beyond that a snapshot is written when as much has been stored as it
 /// would take, so that snapshots never cost more than the events do.
@@ -59,43 +59,30 @@ impl Driver {
     fn write_row(&mut self, id: &Name) {
         let quiet = self.is_quiet(id);
         let Some(hosted) = self.runs.get_mut(id) else { return };
-        let state = hosted.run.state();
-        let ended = state.status.is_end();
-        let status = Status::of(state.status, quiet && !ended);
-        let ended_at = hosted.ended_at().map(|at| at.0);
-        let update = RunUpdate {
-            no: hosted.no,
-            status,
-            ended_at,
-            usd_micros: state.spend.usd_micros,
-            tokens: state.spend.tokens(),
-        };
-        if hosted.stored == update {
+        let update = hosted.update(quiet);
+        if hosted.stored.as_ref() == Some(&update) {
             return;
         }
-        hosted.stored = update.clone();
-        self.batch.push(Write::RunUpdate(update));
-        if ended && state.gates_opened > 0 {
+        let had_ended = hosted.stored.as_ref().is_some_and(|stored| stored.ended_at.is_some());
+        let ends = update.ended_at.is_some() && !had_ended;
+        self.batch.push(match &hosted.stored {
+            Some(_) => Write::RunUpdate(update.clone()),
+            None => Write::RunInsert(Box::new(hosted.inserted(id, update.clone()))),
+        });
+        hosted.stored = Some(update);
+        if ends && hosted.run.state().gates_opened > 0 {
             self.batch.push(Write::GatesClosed { run: hosted.no });
         }
-        if ended {
+        if ends {
             // What cannot be learnt is not worth a run.
             drop(self.learn(id));
         }
     }
 
-    /// Keeps the deadline among the driver's timers, and in the database while the run waits.
+    /// Keeps the deadline among the driver's timers.
     fn time(&mut self, id: &Name) {
-        let Some(hosted) = self.runs.get_mut(id) else { return };
-        let deadline = hosted.run.next_deadline().filter(|_| !hosted.run.status().is_end());
-        self.timers.set(id, deadline);
-        // While tasks are out, whoever carries the run on after a crash has to load it anyway.
-        let first = hosted.stored_timer.is_none();
-        let works = !hosted.run.state().out.is_empty();
-        if hosted.stored_timer != deadline && (first || !works || deadline.is_none()) {
-            hosted.stored_timer = deadline;
-            self.batch.push(Write::Timer { run: hosted.no, at: deadline.map(|at| at.0) });
-        }
+        let Some(hosted) = self.runs.get(id) else { return };
+        self.timers.set(id, hosted.deadline());
     }
 
     fn snapshot(&mut self, id: &Name) {
@@ -107,6 +94,58 @@ impl Driver {
         (hosted.events, hosted.bytes, hosted.snapshot_bytes) = (0, 0, state.len());
         self.batch.push(Write::Snapshot { run: hosted.no, seq: hosted.run.state().seq, state });
     }
+}
+
+impl Hosted {
+    pub(super) fn is_stored_as(&self, status: Status) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.status == status)
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.run.next_deadline().filter(|_| !self.run.status().is_end())
+    }
+
+    /// What its row says of it now.
+    pub(super) fn update(&self, quiet: bool) -> RunUpdate {
+        let state = self.run.state();
+        let ended = state.status.is_end();
+        let deadline = self.deadline().map(|at| at.0);
+        // While tasks are out, whoever carries the run on after a crash has to load it anyway: the deadline
+        // that is stored is good enough.
+        let works = !state.out.is_empty() && deadline.is_some();
+        let stored = self.stored.as_ref().and_then(|stored| stored.wake_at).filter(|_| works);
+        RunUpdate {
+            no: self.no,
+            status: Status::of(state.status, quiet && !ended),
+            ended_at: self.ended_at().map(|at| at.0),
+            usd_micros: state.spend.usd_micros,
+            tokens: state.spend.tokens(),
+            wake_at: stored.or(deadline),
+        }
+    }
+
+    pub(super) fn inserted(&self, id: &Name, now: RunUpdate) -> RunInsert {
+        RunInsert {
+            no: self.no,
+            id: id.clone(),
+            workflow: self.run.graph().name.clone(),
+            version: self.version,
+            definition: self.definition,
+            callable: json(&*self.callable),
+            root: self.root.clone(),
+            parent: self.parent.clone(),
+            workdir: self.workdir.to_string_lossy().into_owned(),
+            labels: json(&self.labels),
+            started_at: self.started_at.0,
+            forked: self.forked.clone(),
+            project: self.project.clone(),
+            now,
+        }
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("maps of texts are JSON")
 }
 
 fn gate_row(hosted: &Hosted, event: &Event) -> Option<Write> {

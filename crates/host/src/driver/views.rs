@@ -102,7 +102,8 @@ impl Hosted {
     /// When it ended. Reports that come after that do not move it.
     pub(super) fn ended_at(&self) -> Option<Time> {
         let state = self.run.state();
-        state.status.is_end().then(|| self.stored.ended_at.map_or(state.now, Time))
+        let stored = self.stored.as_ref().and_then(|stored| stored.ended_at);
+        state.status.is_end().then(|| stored.map_or(state.now, Time))
     }
 
     fn id(&self) -> Name {

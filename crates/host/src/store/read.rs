@@ -18,7 +18,7 @@ use crate::project::Spent;
 
 const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, started_at, ended_at, usd_micros, \
                    tokens, labels, definition, callable, workdir, evidence, forked_from, copied_usd_micros, \
-                   copied_tokens, project FROM runs";
+                   copied_tokens, project, wake_at FROM runs";
 /// What a list shows if nobody says how much.
 const LIST_MAX: u32 = 50;
 /// How much one answer holds at most.
@@ -39,6 +39,7 @@ pub(crate) struct StoredRun {
     pub(crate) callable: BTreeMap<Name, i64>,
     pub(crate) workdir: String,
     pub(crate) evidence: Option<String>,
+    pub(crate) wake_at: Option<i64>,
 }
 
 impl<'c> Reader<'c> {
@@ -114,10 +115,10 @@ impl<'c> Reader<'c> {
     pub(crate) fn tree(&self, id: &str) -> Reply<Vec<StoredRun>> {
         let Some(top) = self.run(id)? else { return Ok(Vec::new()) };
         let below = format!("{}.", top.row.run);
-        let sql = format!("{RUN} WHERE root = ? ORDER BY no");
-        let mut runs = self.all(&sql, [&top.row.root], stored_run)?;
-        runs.retain(|run| run.row.run == top.row.run || run.row.run.starts_with(&below));
-        Ok(runs)
+        let sql = format!("{RUN} WHERE root = ? AND parent IS NOT NULL ORDER BY no");
+        let called = self.all(&sql, [&top.row.root], stored_run)?.into_iter();
+        let below = called.filter(|run| run.row.run.starts_with(&below));
+        Ok(std::iter::once(top).chain(below).collect())
     }
 
     /// Events after number `after`, about `limit` of them: whole steps.
@@ -191,7 +192,7 @@ impl<'c> Reader<'c> {
 
     /// When runs that wait want to be woken.
     pub(crate) fn timers(&self, until: Option<Time>) -> Reply<Vec<(Time, Name)>> {
-        let sql = "SELECT at, id FROM timers JOIN runs ON no = run WHERE at <= ? ORDER BY at";
+        let sql = "SELECT wake_at, id FROM runs WHERE wake_at <= ? ORDER BY wake_at";
         let until = until.map_or(i64::MAX, |time| time.0);
         self.all(sql, [until], |row| Ok((Time(row.get(0)?), row.get::<_, String>(1)?.into())))
     }
@@ -270,6 +271,7 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
         callable: serde_json::from_str(&text(13)?).unwrap_or_default(),
         workdir: row.get(14)?,
         evidence: row.get(15)?,
+        wake_at: row.get(20)?,
     })
 }
 

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 pub(crate) const APPLICATION_ID: i64 = 0x576f_6e64;
 
 /// Each step takes a file from the version of its index to the next.
-const STEPS: [&str; 2] = [FIRST, FORKS_AND_PROJECTS];
+const STEPS: [&str; 3] = [FIRST, FORKS_AND_PROJECTS, FEWER_PAGES];
 
 /// The version that this binary writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -132,6 +132,30 @@ CREATE TABLE spent (
 ) WITHOUT ROWID;
 ";
 
+/// Steps of many runs at once go to the end of one table, one page after the other, instead of each to the
+/// pages of its run: a commit writes a fraction of the pages. A run's deadline is in its row.
+const FEWER_PAGES: &str = "
+ALTER TABLE events RENAME TO events_by_key;
+CREATE TABLE events (
+  no INTEGER PRIMARY KEY,
+  run INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  refs INTEGER NOT NULL,
+  body TEXT NOT NULL
+);
+INSERT INTO events SELECT NULL, run, seq, refs, body FROM events_by_key ORDER BY run, seq;
+DROP TABLE events_by_key;
+CREATE UNIQUE INDEX events_by_run ON events (run, seq);
+-- When a run that waits wants to be woken.
+ALTER TABLE runs ADD COLUMN wake_at INTEGER;
+UPDATE runs SET wake_at = (SELECT at FROM timers WHERE run = no);
+DROP TABLE timers;
+CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
+DROP INDEX runs_live;
+DROP INDEX runs_by_root;
+CREATE INDEX runs_by_root ON runs (root) WHERE parent IS NOT NULL;
+";
+
 /// Takes the file from version `from` to today's, all or nothing.
 pub(crate) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -141,4 +165,31 @@ pub(crate) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Resul
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_file_becomes_todays_with_all_that_is_in_it() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(FIRST).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO runs VALUES (1, 'A', 'w', 1, 1, '{}', 'A', NULL, 'waiting', '/', '{}', 5, NULL, 7, 9, NULL);
+                 INSERT INTO events VALUES (1, 3, 0, 'second'), (1, 1, 0, 'first');
+                 INSERT INTO timers VALUES (1, 77);",
+            )
+            .unwrap();
+        migrate(&mut connection, 1).unwrap();
+        let text = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+        assert_eq!(
+            text("SELECT group_concat(body) FROM (SELECT body FROM events ORDER BY seq)"),
+            "first,second"
+        );
+        assert_eq!(text("SELECT wake_at || project || usd_micros FROM runs"), "77default7");
+        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(version, VERSION);
+    }
 }

@@ -44,10 +44,6 @@ pub(crate) enum Write {
         assignees: String,
         deadline: Option<i64>,
     },
-    Timer {
-        run: i64,
-        at: Option<i64>,
-    },
     Snapshot {
         run: i64,
         seq: u64,
@@ -121,6 +117,7 @@ pub(crate) struct RunInsert {
     pub(crate) started_at: i64,
     pub(crate) forked: Option<Forked>,
     pub(crate) project: Name,
+    pub(crate) now: RunUpdate,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -130,6 +127,8 @@ pub(crate) struct RunUpdate {
     pub(crate) ended_at: Option<i64>,
     pub(crate) usd_micros: u64,
     pub(crate) tokens: u64,
+    /// When it wants to be woken, while it waits.
+    pub(crate) wake_at: Option<i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -217,7 +216,7 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
                 // What is there already costs nothing.
                 *bytes += insert.execute(params![hash, body])? as u64 * body.len() as u64;
             }
-            run("INSERT INTO events VALUES (?, ?, ?, ?)", params![no, seq, encoded.refs, encoded.body])
+            run("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", params![no, seq, encoded.refs, encoded.body])
         }
         Write::Definition(d) => run(
             "INSERT INTO definitions VALUES (?, ?, ?, ?, ?, ?)",
@@ -225,8 +224,9 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
         ),
         Write::RunInsert(r) => insert_run(connection, r),
         Write::RunUpdate(r) => run(
-            "UPDATE runs SET status = ?2, ended_at = ?3, usd_micros = ?4, tokens = ?5 WHERE no = ?1",
-            params![r.no, r.status.as_str(), r.ended_at, r.usd_micros as i64, r.tokens as i64],
+            "UPDATE runs SET status = ?2, ended_at = ?3, usd_micros = ?4, tokens = ?5, wake_at = ?6 \
+             WHERE no = ?1",
+            params![r.no, r.status.as_str(), r.ended_at, r.usd_micros as i64, r.tokens as i64, r.wake_at],
         ),
         Write::GateOpened(g) => open_gate(connection, g),
         Write::GateClosed { run: no, gate } => {
@@ -239,10 +239,6 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
             "UPDATE gates SET assignees = ?3, deadline = ?4 WHERE run = ?1 AND gate = ?2",
             params![no, gate, assignees, deadline],
         ),
-        Write::Timer { run: no, at: Some(at) } => {
-            run("INSERT OR REPLACE INTO timers VALUES (?, ?)", params![no, at])
-        }
-        Write::Timer { run: no, at: None } => run("DELETE FROM timers WHERE run = ?", params![no]),
         Write::Snapshot { run: no, seq, state } => {
             *bytes += state.len() as u64;
             run("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", params![no, seq, state])
@@ -251,7 +247,7 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
             run("INSERT OR IGNORE INTO started VALUES (?, ?, ?)", params![no, token, attempt])
         }
         Write::Quarantine { run: no, evidence, at } => run(
-            "UPDATE runs SET status = 'quarantined', evidence = ?2, ended_at = ?3 WHERE no = ?1",
+            "UPDATE runs SET status = 'quarantined', evidence = ?2, ended_at = ?3, wake_at = NULL WHERE no = ?1",
             params![no, evidence, at],
         ),
         Write::Log { run: no, line } => insert_line(connection, *no, line),
@@ -271,11 +267,9 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
 }
 
 fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, NULL, 0, 0, NULL, \
-               ?, ?, ?, ?)";
+    let sql = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?)";
     let from = r.forked.as_ref().map(|forked| forked.from.as_str());
     let copied = r.forked.as_ref().map_or((0, 0), |f| (f.copied_usd_micros, f.copied_tokens));
-    let (parent, started) = (r.parent.as_deref(), r.started_at);
     connection
         .prepare_cached(sql)?
         .execute(params![
@@ -286,14 +280,19 @@ fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
             r.definition,
             r.callable,
             &*r.root,
-            parent,
+            r.parent.as_deref(),
+            r.now.status.as_str(),
             r.workdir,
             r.labels,
-            started,
+            r.started_at,
+            r.now.ended_at,
+            r.now.usd_micros as i64,
+            r.now.tokens as i64,
             from,
             copied.0 as i64,
             copied.1 as i64,
-            &*r.project
+            &*r.project,
+            r.now.wake_at
         ])
         .map(drop)
 }
