@@ -23,5 +23,5 @@ mod tried;
 mod worker;
 
 pub use job::{Job, Said, Sink, Stream};
-pub use settings::{NoSecrets, Secrets, Settings};
+pub use settings::{NoSecrets, ReadMutations, Secrets, Settings};
 pub use worker::Worker;

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
+use wonder_core::Value;
+
 const GRACE_MS: u64 = 5_000;
 
 #[derive(Clone, Debug)]
@@ -20,7 +22,12 @@ pub struct Settings {
     pub reaper: Option<Vec<OsString>>,
     /// Environment for shell commands, laid over our own.
     pub environment: BTreeMap<String, String>,
+    /// Reads what a planning task adds to its graph into the stored form, or says what is wrong with it.
+    /// None: only the stored form is understood.
+    pub mutations: Option<ReadMutations>,
 }
+
+pub type ReadMutations = fn(&Value) -> Result<Value, String>;
 
 impl Default for Settings {
     fn default() -> Settings {
@@ -30,6 +37,7 @@ impl Default for Settings {
             allow_hosts: Vec::new(),
             reaper: None,
             environment: BTreeMap::new(),
+            mutations: None,
         }
     }
 }

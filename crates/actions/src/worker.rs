@@ -9,11 +9,11 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use wonder_core::cost::Spend;
+use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Implementation;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::input::{TaskOutcome, TaskReport};
-use wonder_core::task::{ActionCall, Ask, TaskMachine};
+use wonder_core::task::{ActionCall, Ask, TaskMachine, mutations_at};
 use wonder_core::value::Value;
 
 use crate::errand::Errand;
@@ -99,16 +99,36 @@ impl Shared {
         );
         let outcome = loop {
             let call = match machine.ask() {
-                Ask::Done(outcome) => break outcome,
+                Ask::Done(outcome) => break self.with_plan(job, outcome),
                 Ask::Perform(call) => call,
             };
+            if let Some(failure) = order.allowance.stops(&tally.spend, &worst(&call), None) {
+                break stopped(failure, &call);
+            }
             match self.act(job, &call, (&known, &leash), tally).await {
+                Ok(Err(failure)) if failure.is_at_allowance() => break stopped(failure, &call),
                 Ok(result) => machine.answer(result),
                 Err(Halt::Cancelled) => break TaskOutcome::Cancelled,
                 Err(_) => break TaskOutcome::TimedOut { after_ms: order.timeout_ms.unwrap_or_default() },
             }
         };
         if known.redactor.is_idle() { outcome } else { known.redactor.hide_outcome(outcome) }
+    }
+
+    /// A planning task says what it adds as people write it; the core takes what is stored.
+    fn with_plan(&self, job: &Job, outcome: TaskOutcome) -> TaskOutcome {
+        let TaskOutcome::Completed { mut result } = outcome else { return outcome };
+        let path = job.order.may_mutate.then(|| mutations_at(&result)).flatten();
+        let asked = path.as_ref().and_then(|path| result.get_path(path));
+        match (path.as_ref(), self.settings.mutations.zip(asked).map(|(read, asked)| read(asked))) {
+            (Some(path), Some(Ok(stored))) => result.set_path(path, stored),
+            (_, Some(Err(why))) => {
+                let failure = Failure::new(ErrorKind::MutationRefused, why);
+                return TaskOutcome::Failed { failure, retry: false, step: None };
+            }
+            _ => {}
+        }
+        TaskOutcome::Completed { result }
     }
 
     /// One action with all its tries. What ends the task as a whole is an error here.
@@ -128,7 +148,7 @@ impl Shared {
         let leash = leash.of_action(def.execution.timeout_ms);
         let (redactor, spend) = (&known.redactor, Spend::default());
         let mut errand = Errand { shared: self, job, call, scope, leash, redactor, spend };
-        let tried = match caught(tries(&mut errand, &mut tally.tries)).await {
+        let tried = match caught(tries(&mut errand, tally)).await {
             Ok(tried) => tried,
             Err(panic) => Err(panicked(panic).into()),
         };
@@ -143,7 +163,7 @@ impl Shared {
 }
 
 /// Tries until it works, another try cannot help, or there is reason to stop.
-async fn tries(errand: &mut Errand<'_>, more: &mut u32) -> Tried {
+async fn tries(errand: &mut Errand<'_>, tally: &mut Tally) -> Tried {
     let (job, def) = (errand.job, &errand.call.action.def);
     let salt = job.order.token.0.rotate_left(32) ^ u64::from(job.order.attempt);
     let tries = Tries::new(def.execution.retry_policy, def.effect(), job.seed, salt);
@@ -159,12 +179,18 @@ async fn tries(errand: &mut Errand<'_>, more: &mut u32) -> Tried {
         let Some(delay_ms) = tries.again_after_ms(&failure, reach, made) else {
             return Err(Broken::Failed { failure: tries.verdict(failure, reach), reach });
         };
+        // A call and its tries are one call: that is what was reserved for it.
+        let used = std::mem::replace(&mut errand.spend.calls, calls);
+        let mut spent = tally.spend.clone();
+        spent.add(&errand.spend);
+        if let Some(stopped) = job.order.allowance.stops(&spent, &worst(errand.call), Some(&failure)) {
+            errand.spend.calls = used;
+            return Err(Broken::known(stopped));
+        }
         let (next, max) = (made + 1, tries.max());
         errand.say(Stream::Note, format!("try {next} of {max} in {delay_ms} ms: {}", failure.message));
-        // A call and its tries are one call: that is what was reserved for it.
-        errand.spend.calls = calls;
         errand.leash.wait(delay_ms).await?;
-        *more += 1;
+        tally.tries += 1;
     }
 }
 
@@ -177,6 +203,19 @@ async fn once(errand: &mut Errand<'_>) -> Tried {
         Implementation::HttpRequest(request) => Box::pin(http::perform(errand, request)).await,
         other => Err(unable(other).into()),
     }
+}
+
+/// The most that one try of an action may cost. What takes no model and no script costs nothing.
+fn worst(call: &ActionCall) -> Allowance {
+    match &call.action.def.implementation {
+        Implementation::Mock(script) => wonder_core::mock::worst(script),
+        _ => Allowance::default(),
+    }
+}
+
+/// The task ends here, whatever its step does about failures of its own: the coordinator may have more.
+fn stopped(failure: Failure, call: &ActionCall) -> TaskOutcome {
+    TaskOutcome::Failed { failure, retry: false, step: Some(call.step.clone()) }
 }
 
 fn unable(implementation: &Implementation) -> Failure {

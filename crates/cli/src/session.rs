@@ -62,6 +62,7 @@ impl Session {
             options.worker.allow_hosts = config.allow_hosts;
             options.worker.grace_ms = config.grace_ms.unwrap_or(options.worker.grace_ms);
             options.worker.reaper = reaper();
+            options.worker.mutations = Some(wonder_spec::mutations);
         }
         Ok(options)
     }

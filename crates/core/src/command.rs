@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Allowance;
-use crate::def::{Name, is_default};
+use crate::def::{Name, OnExceeded, is_default};
 use crate::event::{GateId, TokenId};
 use crate::value::Value;
 
@@ -54,7 +54,10 @@ pub struct TaskOrder {
     pub feedback: Value,
     pub overrides: Overrides,
     pub generation: u32,
+    /// What the worker stops at: what is reserved for it, where a budget bounds it.
     pub allowance: Allowance,
+    /// Its result may say what to add to the graph.
+    pub may_mutate: bool,
     pub timeout_ms: Option<u64>,
 }
 
@@ -97,6 +100,8 @@ pub struct ChildOrder {
     pub input: Value,
     pub depth: u32,
     pub allowance: Option<Allowance>,
+    /// What the child does when the allowance is spent; absent: it fails.
+    pub on_exceeded: Option<OnExceeded>,
     pub timeout_ms: Option<u64>,
     pub inherit_artifacts: bool,
 }

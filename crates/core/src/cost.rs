@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::def::{Name, Prices, is_default};
+use crate::error::{AT_ALLOWANCE, ErrorKind, Failure};
+use crate::value::Value;
 
 /// What one attempt, node or run spent. Dollars are millionths.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -55,6 +57,11 @@ pub struct Allowance {
 }
 
 impl Allowance {
+    /// What was spent, as a bound that it would just fit.
+    pub fn of(spend: &Spend) -> Allowance {
+        Allowance { usd_micros: spend.usd_micros, tokens: spend.tokens(), calls: spend.calls }
+    }
+
     pub fn add(&mut self, other: &Allowance) {
         self.usd_micros = self.usd_micros.saturating_add(other.usd_micros);
         self.tokens = self.tokens.saturating_add(other.tokens);
@@ -66,6 +73,32 @@ impl Allowance {
         self.tokens = self.tokens.saturating_sub(other.tokens);
         self.calls = self.calls.saturating_sub(other.calls);
     }
+
+    /// A worker's word that it stops here: after what it spent, one more call may break this bound. None if
+    /// the call fits. `cause` is the failure that would have been tried again.
+    pub fn stops(&self, spent: &Spend, wanted: &Allowance, cause: Option<&Failure>) -> Option<Failure> {
+        let told = |amount: u64| (amount > 0).then_some(amount);
+        let limits = [told(self.usd_micros), told(self.tokens), told(self.calls)];
+        let broken = over(limits, [spent.usd_micros, spent.tokens(), spent.calls], wanted)?;
+        let details =
+            [(AT_ALLOWANCE, Value::Bool(true)), ("cause", cause.map_or(Value::Null, Failure::to_value))];
+        let message = format!("the task stops at what was reserved for it: {broken}");
+        Some(Failure::new(ErrorKind::BudgetExceeded, message).with_details(Value::map(details)))
+    }
+}
+
+/// Which of the limits (dollars, tokens, calls) would be broken by what is wanted, in words; None if it fits.
+pub(crate) fn over(limits: [Option<u64>; 3], used: [u64; 3], wanted: &Allowance) -> Option<String> {
+    let units = [("", wanted.usd_micros), (" tokens", wanted.tokens), (" calls", wanted.calls)];
+    units.into_iter().zip(limits).zip(used).find_map(|(((unit, wanted), limit), used)| {
+        let limit = limit?;
+        let breaks = wanted > 0 && used.saturating_add(wanted) > limit;
+        let shown = |amount: u64| if unit.is_empty() { dollars(amount) } else { amount.to_string() };
+        breaks.then(|| {
+            let (used, limit, wanted) = (shown(used), shown(limit), shown(wanted));
+            format!("{used} of {limit}{unit} are spent, and the next call may need {wanted}")
+        })
+    })
 }
 
 /// What a model call cost, in micro-dollars, rounded up: a budget must not be overspent by rounding.

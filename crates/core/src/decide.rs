@@ -13,6 +13,7 @@ mod fail;
 mod fan_in;
 mod gate;
 mod operate;
+mod reserve;
 mod respond;
 mod route;
 mod start;

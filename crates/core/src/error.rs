@@ -108,6 +108,9 @@ pub struct Failure {
     pub details: Value,
 }
 
+/// Among the details of a failure: it is a worker's stop at its allowance.
+pub(crate) const AT_ALLOWANCE: &str = "at_allowance";
+
 impl Failure {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Failure {
         Failure { kind, message: message.into(), node: None, attempt: None, details: Value::Null }
@@ -137,6 +140,11 @@ impl Failure {
             }
             _ => false,
         }
+    }
+
+    /// A task that stopped at what was reserved for it; its budget may have more.
+    pub fn is_at_allowance(&self) -> bool {
+        self.kind == ErrorKind::BudgetExceeded && self.details.get(AT_ALLOWANCE).is_some()
     }
 
     /// What expressions see.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::Overrides;
 use crate::cost::{Allowance, Spend};
-use crate::def::{Name, is_default};
+use crate::def::{Name, OnExceeded, is_default};
 use crate::error::Failure;
 use crate::input::StartRun;
 use crate::time::Time;
@@ -295,6 +295,9 @@ pub enum EventKind {
         input: Value,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         allowance: Option<Allowance>,
+        /// What to do when the allowance is spent; absent: fail.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on_exceeded: Option<OnExceeded>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
         #[serde(default, skip_serializing_if = "is_default")]
@@ -333,7 +336,14 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         node: Option<Name>,
         usd_micros: u64,
+        #[serde(default, skip_serializing_if = "is_default")]
+        tokens: u64,
+        #[serde(default, skip_serializing_if = "is_default")]
+        calls: u64,
         whole: bool,
+        /// What the parent run allows, not a budget of this one.
+        #[serde(default, skip_serializing_if = "is_default")]
+        of_parent: bool,
     },
     WorkflowExtended {
         by_ms: u64,

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{Allowance, Spend};
-use crate::def::{Estimate, Name, Prices};
+use crate::def::{Estimate, Name, OnExceeded, Prices};
 use crate::error::Failure;
 use crate::event::{GateId, TokenId};
 use crate::limits::Limits;
@@ -95,6 +95,9 @@ pub struct StartRun {
     /// What a parent lets this run spend; a bound beside its own budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowance: Option<Allowance>,
+    /// What the parent's budget says to do when that is spent; absent: fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_exceeded: Option<OnExceeded>,
     /// Instead of the workflow's own timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -120,6 +123,7 @@ impl StartRun {
             child_budgets: BTreeMap::new(),
             parent: None,
             allowance: None,
+            on_exceeded: None,
             timeout_ms: None,
             max_parallel: None,
             queued: false,

@@ -1,8 +1,8 @@
 //! The `mock` action: scripted outcomes, for tests, examples and benchmarks. Pure, so every host plays the
 //! same part; the host keeps the delay.
 
-use crate::cost::Spend;
-use crate::def::{Mock, MockOutcome, Tree};
+use crate::cost::{Allowance, Spend};
+use crate::def::{Mock, MockOutcome, MockUsage, Tree};
 use crate::error::{ErrorKind, Failure};
 use crate::expr::EvalError;
 use crate::template::Template;
@@ -38,6 +38,16 @@ pub fn outcome(mock: &Mock, number: u32, scope: &Value) -> MockAnswer {
         ..Spend::default()
     };
     MockAnswer { result, delay_ms: scripted.delay_ms.unwrap_or(0), spend }
+}
+
+/// The most that one try of it can cost.
+pub fn worst(mock: &Mock) -> Allowance {
+    let of = |what: fn(&MockUsage) -> u64| mock.outcomes.iter().map(|o| what(&o.usage)).max().unwrap_or(0);
+    Allowance {
+        usd_micros: of(|usage| usage.usd_micros),
+        tokens: of(|usage| usage.input_tokens + usage.output_tokens),
+        calls: 1,
+    }
 }
 
 /// JSON whose texts are templates, rendered. The one way to fill such a field, for workers too.

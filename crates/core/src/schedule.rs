@@ -14,9 +14,14 @@ pub(crate) fn ranks(graph: &Graph, learnt: Option<&BTreeMap<Name, Estimate>>) ->
     if graph.units.is_empty() {
         return Vec::new();
     }
+    // What the file says wins, figure by figure: who writes a price has said nothing about time.
     let estimate = |unit: &Unit| {
-        let written = graph.node(unit.head).estimate;
-        written.or_else(|| learnt?.get(&unit.reference).copied()).unwrap_or_default()
+        let written = graph.node(unit.head).estimate.unwrap_or_default();
+        let learnt = learnt.and_then(|learnt| learnt.get(&unit.reference)).copied().unwrap_or_default();
+        Estimate {
+            usd_micros: written.usd_micros.or(learnt.usd_micros),
+            duration_ms: written.duration_ms.or(learnt.duration_ms),
+        }
     };
     let path = longest_paths(graph, |unit| estimate(unit).duration_ms.unwrap_or(DURATION_MS_UNKNOWN));
     let mut order: Vec<UnitIx> = (0..graph.units.len()).map(|ix| UnitIx(ix as u32)).collect();

@@ -65,6 +65,9 @@ pub struct State {
     /// Of nodes that have a budget, by ref.
     pub node_spend: BTreeMap<Name, NodeSpend>,
     pub raised: Raised,
+    /// What people added to what a parent allows.
+    #[serde(default)]
+    pub granted: Allowance,
     pub budget_warned: bool,
     pub metrics: Metrics,
     pub ends: Ends,
@@ -331,6 +334,10 @@ pub struct NodeSpend {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Raised {
     pub usd_micros: u64,
+    #[serde(default)]
+    pub tokens: u64,
+    #[serde(default)]
+    pub calls: u64,
     /// How often all of it was raised: tokens, calls and time grow by their first amount each time.
     pub times: u64,
 }

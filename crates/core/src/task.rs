@@ -277,6 +277,14 @@ impl Scope for TaskRoots<'_> {
     }
 }
 
+/// Where a planning node's result says what to add: at its top, else in the JSON of its action's result, for
+/// that is where what a command prints and what a model answers ends up.
+pub fn mutations_at(result: &Value) -> Option<Vec<Name>> {
+    let top = || vec!["_mutations".into()];
+    let within = || vec!["json".into(), "_mutations".into()];
+    [top(), within()].into_iter().find(|path| result.get_path(path).is_some_and(|asked| !asked.is_null()))
+}
+
 pub(crate) fn expression_error(error: EvalError) -> Failure {
     Failure::new(ErrorKind::ExpressionError, error.message)
 }

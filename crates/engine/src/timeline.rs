@@ -253,7 +253,12 @@ impl Timeline {
             EventKind::BudgetExceeded { node, message, .. } => {
                 (node, BudgetChange::Exceeded { message: message.clone() })
             }
-            EventKind::BudgetRaised { node, usd_micros, whole } => {
+            EventKind::BudgetRaised { usd_micros, tokens, calls, of_parent: true, .. } => {
+                let by = Allowance { usd_micros: *usd_micros, tokens: *tokens, calls: *calls };
+                self.allowance.as_mut().into_iter().for_each(|allowed| allowed.add(&by));
+                return true;
+            }
+            EventKind::BudgetRaised { node, usd_micros, whole, .. } => {
                 (node, BudgetChange::Raised { usd_micros: *usd_micros, whole: *whole })
             }
             _ => return false,

@@ -19,6 +19,7 @@ use wonder_actions::{Job, Said, Sink, Stream, Worker};
 use wonder_core::command::TaskOrder;
 use wonder_core::def::{Effect, Implementation, Name};
 use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::event::TokenId;
 use wonder_core::graph::Task;
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_engine::{LogLine, LogStream};
@@ -121,6 +122,11 @@ impl Executor {
 
     pub(crate) fn ended(&mut self, key: &TaskKey) {
         self.out.remove(key);
+    }
+
+    pub(crate) fn has_tasks_of(&self, run: &Name) -> bool {
+        let first = TaskKey { run: run.clone(), token: TokenId(0), attempt: 0 };
+        self.out.range(first..).next().is_some_and(|(key, _)| key.run == *run)
     }
 
     pub(crate) fn forget(&self, run: &Name) {

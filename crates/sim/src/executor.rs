@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use wonder_core::backoff;
 use wonder_core::command::TaskOrder;
-use wonder_core::cost::{Spend, price_usd_micros};
+use wonder_core::cost::{Allowance, Spend, price_usd_micros};
 use wonder_core::def::{Effect, Implementation, Mock, Name};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::TokenId;
 use wonder_core::graph::{Action, Graph};
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_core::mock;
-use wonder_core::task::{ActionCall, Ask, TaskMachine};
+use wonder_core::task::{ActionCall, Ask, TaskMachine, mutations_at};
 use wonder_core::value::Value;
 
 use crate::outcomes::{Act, Asked, At, OnCancel, Outcomes};
@@ -104,7 +104,7 @@ pub fn perform(
     for _ in 0..STEPS_MAX {
         let call = match machine.ask() {
             Ask::Done(outcome) => {
-                done.outcome = outcome;
+                done.outcome = if order.may_mutate { with_plan(outcome) } else { outcome };
                 break;
             }
             Ask::Perform(call) => call,
@@ -115,7 +115,12 @@ pub fn perform(
             action: &call.action,
             try_number: tries.number(order, &call.step),
         };
-        let act = within_own_time(&call, act(&call, &asked, outcomes));
+        let spent = done.spend_until(done.duration_ms);
+        if let Some(failure) = order.allowance.stops(&spent, &worst(&call), None) {
+            done.outcome = TaskOutcome::Failed { failure, retry: false, step: Some(call.step.clone()) };
+            break;
+        }
+        let act = within_own_time(&call, act(&call, &asked, outcomes, (&order.allowance, &spent)));
         let ends_ms = done.duration_ms + act.delay_ms;
         if let Some(timeout_ms) = order.timeout_ms.filter(|limit| ends_ms > *limit) {
             done.outcome = TaskOutcome::TimedOut { after_ms: timeout_ms };
@@ -126,13 +131,34 @@ pub fn perform(
         done.tries += act.tries;
         done.duration_ms = ends_ms;
         done.spent.push((ends_ms, priced(act.spend, &call.action, graph)));
-        machine.answer(act.result);
+        match act.result {
+            Err(failure) if failure.is_at_allowance() => {
+                done.outcome = TaskOutcome::Failed { failure, retry: false, step: Some(call.step.clone()) };
+                break;
+            }
+            result => machine.answer(result),
+        }
     }
     if let Some((after_ms, failure)) = lost {
         done.duration_ms = after_ms;
         done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
     }
     done
+}
+
+/// What a planning task adds, as a worker reads it.
+fn with_plan(outcome: TaskOutcome) -> TaskOutcome {
+    let TaskOutcome::Completed { mut result } = outcome else { return outcome };
+    let Some(path) = mutations_at(&result) else { return TaskOutcome::Completed { result } };
+    match result.get_path(&path).map(wonder_spec::mutations) {
+        Some(Ok(stored)) => result.set_path(&path, stored),
+        Some(Err(why)) => {
+            let failure = Failure::new(ErrorKind::MutationRefused, why);
+            return TaskOutcome::Failed { failure, retry: false, step: None };
+        }
+        None => {}
+    }
+    TaskOutcome::Completed { result }
 }
 
 /// How an action went, complete.
@@ -143,11 +169,14 @@ struct Acted {
     tries: u32,
 }
 
-fn act(call: &ActionCall, asked: &Asked<'_>, outcomes: &dyn Outcomes) -> Acted {
+/// What the task may spend, and what it has spent before this action.
+type Purse<'a> = (&'a Allowance, &'a Spend);
+
+fn act(call: &ActionCall, asked: &Asked<'_>, outcomes: &dyn Outcomes, purse: Purse<'_>) -> Acted {
     match outcomes.act(asked) {
-        None => usual(call, asked),
+        None => usual(call, asked, purse),
         Some(Act { result: Some(result), delay_ms, spend }) => Acted { result, delay_ms, spend, tries: 0 },
-        Some(Act { result: None, delay_ms, spend }) => Acted { delay_ms, spend, ..usual(call, asked) },
+        Some(Act { result: None, delay_ms, spend }) => Acted { delay_ms, spend, ..usual(call, asked, purse) },
     }
 }
 
@@ -165,9 +194,9 @@ fn within_own_time(call: &ActionCall, act: Acted) -> Acted {
 }
 
 /// What an action gives when nobody scripted it: its own `mock`, or something of the right shape.
-fn usual(call: &ActionCall, asked: &Asked<'_>) -> Acted {
+fn usual(call: &ActionCall, asked: &Asked<'_>, purse: Purse<'_>) -> Acted {
     if let Implementation::Mock(script) = &call.action.def.implementation {
-        return tried(script, call, asked.try_number);
+        return tried(script, call, asked.try_number, purse);
     }
     Acted {
         result: Ok(shaped(&call.action, Value::str("ok"))),
@@ -178,7 +207,7 @@ fn usual(call: &ActionCall, asked: &Asked<'_>) -> Acted {
 }
 
 /// A mock as a worker tries it: again, by its policy, while the world is to blame.
-fn tried(script: &Mock, call: &ActionCall, first: u32) -> Acted {
+fn tried(script: &Mock, call: &ActionCall, first: u32, (allowance, before): Purse<'_>) -> Acted {
     let def = &call.action.def;
     let policy = def.execution.retry_policy;
     let (mut delay_ms, mut spend, mut made) = (0, Spend::default(), 0);
@@ -192,10 +221,24 @@ fn tried(script: &Mock, call: &ActionCall, first: u32) -> Acted {
             (Err(failure), Some(retry)) if failure.is_infrastructural() => {
                 // A call and its tries are one call.
                 spend.calls -= answer.spend.calls;
+                let mut spent = before.clone();
+                spent.add(&spend);
+                if let Some(stopped) = allowance.stops(&spent, &worst(call), Some(&failure)) {
+                    spend.calls += answer.spend.calls;
+                    return Acted { result: Err(stopped), delay_ms, spend, tries: made - 1 };
+                }
                 delay_ms += backoff::delay_ms(&retry.backoff, made, 0, 0);
             }
             (result, _) => return Acted { result, delay_ms, spend, tries: made - 1 },
         }
+    }
+}
+
+/// The most that one try of an action may cost, as a worker counts it.
+fn worst(call: &ActionCall) -> Allowance {
+    match &call.action.def.implementation {
+        Implementation::Mock(script) => mock::worst(script),
+        _ => Allowance::default(),
     }
 }
 

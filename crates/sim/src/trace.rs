@@ -312,7 +312,13 @@ impl Teller<'_> {
                 let who = self.by_token(*token) + &node;
                 if who.is_empty() { cut(message) } else { format!("{}: {}", who.trim_start(), cut(message)) }
             }
-            EventKind::BudgetRaised { usd_micros, .. } => format!("by {}", dollars(*usd_micros)),
+            EventKind::BudgetRaised { usd_micros, tokens, calls, of_parent, .. } => {
+                let rest = Allowance { usd_micros: 0, tokens: *tokens, calls: *calls };
+                let mut text = format!("by {}", dollars(*usd_micros));
+                push(&mut text, allowance("and", &rest));
+                push(&mut text, of_parent.then(|| "of what the parent allows".to_owned()));
+                text
+            }
             EventKind::WorkflowExtended { by_ms } => format!("by {}", human(*by_ms)),
             EventKind::RunPaused { reason, by } | EventKind::RunResumed { reason, by } => {
                 format!("{} by {by}", told_pause(*reason))

@@ -125,6 +125,13 @@ fn why_names_the_gate_of_the_budget() {
     let told = Told::of(&hundred("{usd: 0.2}"), 6);
     let why = told.place.run(&["why", &told.run]).out;
     assert!(why.contains("gate 1: The budget is spent") && !why.contains("resumed"), "{why}");
+    // It has been nowhere: it stands in line, and the page says what for.
+    let shown = told.show();
+    let held = shown["nodes"].as_array().expect("nodes").iter().find(|visit| visit["status"] == "pending");
+    let walk: Vec<&Value> = held.expect("one in line")["walk"].as_array().expect("a walk").iter().collect();
+    assert_eq!((walk.len(), &walk[0]["status"]), (1, &json!("pending")));
+    assert!(shown["nodes"].as_array().expect("nodes").iter().all(|visit| visit["status"] != "escalated"));
+    assert!(told.page().contains("gate 1: The budget is spent"), "{}", told.page());
 }
 
 const LOOP: &str = "
@@ -181,6 +188,30 @@ nodes:
         6,
     );
     assert_eq!((ledger(&told, 3 * CALL).spent, &told.visit("a")["attempts"]), (3 * CALL, &json!(3)));
+}
+
+/// Tries that fail by the world's fault cost as well; a worker makes no try that was not paid for.
+#[test]
+fn tries_of_an_action_cannot_overspend() {
+    let failing = |budget: &str| {
+        format!(
+            "
+{budget}
+nodes:
+  a: {{mock: {{outcomes: [{{error: network, usage: {{cost_usd: 0.05}}}}, {{error: network, usage: {{cost_usd: 0.05}}}}, {{output: {{}}, usage: {{cost_usd: 0.05}}}}], execution: {{retry_policy: {{max_attempts: 3, initial_delay: 10ms}}}}}}}}
+"
+        )
+    };
+    let told = Told::of(&failing("budget: {usd: 0.1, on_exceeded: fail}"), 6);
+    assert_eq!(
+        (ledger(&told, 2 * CALL).spent, &told.view["error"]["kind"]),
+        (2 * CALL, &json!("budget_exceeded"))
+    );
+    let told = Told::of(&failing("budget: {usd: 0.15}"), 0);
+    assert_eq!((ledger(&told, 3 * CALL).spent, &told.visit("a")["attempts"]), (3 * CALL, &json!(3)));
+    // Nobody bounds it, so nobody stops it.
+    let told = Told::of(&failing(""), 0);
+    assert_eq!((ledger(&told, 3 * CALL).spent, &told.visit("a")["attempts"]), (3 * CALL, &json!(1)));
 }
 
 #[test]
@@ -281,6 +312,10 @@ fn time_is_a_budget_of_a_node() {
     };
     let mut told = Told::of(&slow(""), 6);
     assert_eq!((&told.gate()["kind"], &told.gate()["node"]), (&json!("budget"), &json!("a")));
+    for news in ["budget_exceeded", "budget_warning"] {
+        let of: Vec<Value> = told.events(news).iter().map(|event| event["node"].clone()).collect();
+        assert_eq!(of, ["a"], "{news}");
+    }
     told.then(&["answer", "action=raise"], 0);
     assert_eq!(told.visit("a")["attempts"], 2);
     let told = Told::of(&slow(", on_exceeded: fail"), 6);
@@ -366,6 +401,67 @@ fn the_question_of_a_child_is_answered_where_it_is_asked() {
         (&told.view["error"]["kind"], spent_in(&told.place)),
         (&json!("subworkflow_failed"), 2 * CALL)
     );
+}
+
+/// What a child is short of is its parent's, and so is the say in it. What was granted there counts above.
+#[test]
+fn a_child_that_runs_short_does_as_its_parents_budget_says() {
+    let one = |budget: &str| {
+        format!(
+            "budget: {budget}\nnodes:\n  first: {{task: calls, next: [{{to: left}}]}}\n  left: {{workflow_call: {{workflow: child}}}}\n{CALLS}---\nwonder: 1\nname: child\n{LOOP}{CALLS}"
+        )
+    };
+    let mut told = Told::of(&one("{usd: 0.2}"), 6);
+    let gate = told.gate();
+    assert_eq!((&gate["kind"], &gate["root"]), (&json!("budget"), &json!(told.run)));
+    assert_eq!(
+        gate["body"],
+        "allowed by the parent run: $0.15 of $0.15 are spent, and the next call may need $0.05"
+    );
+    assert_eq!(calls(&told.place), 4);
+    told.then(&["answer", "action=raise", "usd=0.1"], 6);
+    assert_eq!(calls(&told.place), 6);
+    told.then(&["answer", "action=raise", "usd=1"], 0);
+    // Ten calls of the child and one of the parent: raised by what was beyond, not by what was offered.
+    assert_eq!((ledger(&told, DOLLAR / 5).spent, calls(&told.place)), (11 * CALL, 11));
+    assert_eq!(told.events("budget_raised")[0]["usd_micros"], 7 * CALL);
+    let told = Told::of(&one("{usd: 0.2, on_exceeded: fail}"), 6);
+    assert_eq!(
+        (spent_in(&told.place), &told.view["error"]["kind"]),
+        (4 * CALL, &json!("subworkflow_failed"))
+    );
+}
+
+/// One branch fails while the other, which has cost something, takes its time to stop.
+const LATE: &str = "
+nodes:
+  start: {mock: {}, fan_out: all, next: [{to: fails}, {to: slow}]}
+  fails: {shell: {command: 'until test -e begun; do sleep 0.01; done; exit 1', timeout: 30s}}
+  slow:
+    steps:
+      - {ref: pay, mock: {output: {}, usage: {cost_usd: 0.05}}}
+      - {ref: stop, shell: {command: 'trap \"sleep 0.3; exit 0\" TERM; touch begun; sleep 60 & wait', timeout: 1m}}
+";
+
+#[test]
+fn what_is_reported_late_costs_and_moves_no_end() {
+    let told = Told::of(LATE, 1);
+    let (failed, late) = (told.events("run_failed")[0].clone(), told.events("late_report")[0].clone());
+    assert!(late["at"].as_u64() > failed["at"].as_u64(), "{late:#} after {failed:#}");
+    assert_eq!((&told.show()["ended_at"], ledger(&told, DOLLAR).spent), (&failed["at"], CALL));
+    assert_eq!(told.place.json(&["list", "--all"], 0)[0]["ended_at"], failed["at"]);
+}
+
+#[test]
+fn what_a_child_reports_late_is_its_parents_too() {
+    let told = Told::of(
+        &format!(
+            "budget: {{usd: 1}}\nnodes:\n  left: {{workflow_call: {{workflow: child, on_failure: catch}}, next: [{{to: done}}]}}\n  done: {{update_context: {{set: {{output.failed: has(state.left.error)}}}}}}\n---\nwonder: 1\nname: child\n{LATE}"
+        ),
+        0,
+    );
+    assert_eq!((&told.view["output"], ledger(&told, DOLLAR).spent), (&json!({"failed": true}), CALL));
+    assert_eq!(spent_in(&told.place), CALL);
 }
 
 #[test]

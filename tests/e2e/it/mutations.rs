@@ -276,6 +276,35 @@ nodes:
     }
 }
 
+/// A program that plans prints what a person would write in the file.
+#[test]
+fn a_command_plans_in_the_form_of_a_file() {
+    let told = Told::of(
+        &format!(
+            "
+nodes:
+  plan:
+    may_mutate: {{max_nodes: 2}}
+    shell: {{command: 'cat plan.json', timeout: 10s}}
+    next: [{{to: done}}]
+  done: {{mock: {{output: {{end: true}}}}}}
+{CHECKS}"
+        ),
+        1,
+    );
+    let place = &told.place;
+    let plan = json!({"_mutations": {
+        "nodes": {"x": {"task": "check", "budget": {"usd": 0.5}, "timeout": "5s", "next": [{"to": "done", "when": "1 == 1"}]}},
+        "transitions": [{"from": "plan", "to": "x"}],
+    }});
+    std::fs::write(place.dir.path().join("plan.json"), plan.to_string()).expect("a plan");
+    let mut told = told;
+    told.then(&["retry"], 0);
+    assert_eq!((nodes_of(&told), &told.view["output"]), (words("plan x done"), &json!({"end": true})));
+    let added = &told.changes()[0]["graph"]["nodes"][0];
+    assert_eq!((&added["budget"]["usd_micros"], &added["timeout_ms"]), (&json!(500_000), &json!(5_000)));
+}
+
 #[test]
 fn a_plan_that_is_refused_may_be_made_again() {
     let told = Told::of(

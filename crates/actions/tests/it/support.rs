@@ -78,6 +78,7 @@ pub(crate) fn job(node: &str, input: &str) -> (Job, Heard) {
         overrides: Overrides::default(),
         generation: 0,
         allowance: Allowance::default(),
+        may_mutate: false,
         timeout_ms: None,
     };
     let job = Job {

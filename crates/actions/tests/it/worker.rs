@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use wonder_actions::{Said, Secrets, Settings, Sink, Stream, Worker};
 use wonder_core::Value;
+use wonder_core::cost::Allowance;
 use wonder_core::error::ErrorKind;
-use wonder_core::input::TaskOutcome;
+use wonder_core::input::{TaskOutcome, TaskReport};
 
 use crate::support::{assert_failed, failure, job, json, perform, result, task};
 
@@ -72,6 +73,62 @@ async fn a_wait_between_tries_can_be_cancelled() {
     cancel.cancel();
     let report = task.await.unwrap();
     assert_eq!((report.outcome, report.tries), (TaskOutcome::Cancelled, 0));
+}
+
+/// A task that may spend so many dollars' millionths, and what it reports.
+async fn allowed(usd_micros: u64, node: &str) -> TaskReport {
+    let (mut job, _heard) = job(node, "{}");
+    job.order.allowance = Allowance { usd_micros, ..Allowance::default() };
+    Worker::new(Settings::default()).perform(job).await
+}
+
+#[tokio::test]
+async fn tries_stop_where_the_next_may_cost_more_than_was_reserved() {
+    let node = "{mock: {outcomes: [{error: network, usage: {cost_usd: 0.02}}, {output: {}, usage: {cost_usd: 0.01}}], execution: {retry_policy: {max_attempts: 3, backoff: none}}}}";
+    let report = allowed(39_999, node).await;
+    assert_eq!((report.spend.usd_micros, report.spend.calls, report.tries), (20_000, 1, 0));
+    let failed = failure(report);
+    assert_eq!(failed.kind, ErrorKind::BudgetExceeded);
+    assert!(failed.message.contains("$0.02 of $0.039999 are spent"), "{}", failed.message);
+    let cause = failed.details.get("cause").and_then(|cause| cause.get("kind").cloned());
+    assert_eq!(cause, Some(Value::str("network")));
+    // What fits is tried, and without a bound everything is.
+    for enough in [40_000, 0] {
+        let report = allowed(enough, node).await;
+        assert_eq!((report.spend.usd_micros, report.tries), (30_000, 1), "{enough}");
+        assert_eq!(result(report), json("{}"));
+    }
+}
+
+#[tokio::test]
+async fn steps_stop_there_too_even_those_that_may_fail() {
+    let node = r#"{steps: [
+        {ref: a, mock: {outcomes: [{error: network, usage: {cost_usd: 0.01}}, {output: {}, usage: {cost_usd: 0.01}}], execution: {retry_policy: {max_attempts: 2, backoff: none}}}},
+        {ref: b, mock: {output: {}, usage: {cost_usd: 0.01}}, on_failure: continue},
+        {ref: c, mock: {output: {done: true}}}]}"#;
+    let report = allowed(20_000, node).await;
+    assert_eq!((report.spend.usd_micros, report.spend.calls), (20_000, 1));
+    let TaskOutcome::Failed { failure, retry, step } = report.outcome else { panic!("{report:?}") };
+    assert_eq!((failure.kind, retry, step.as_deref()), (ErrorKind::BudgetExceeded, false, Some("b")));
+}
+
+#[tokio::test]
+async fn a_plan_is_read_as_people_write_it_where_there_may_be_one() {
+    let settings = Settings { mutations: Some(wonder_spec::mutations), ..Settings::default() };
+    let print = |plan: &str| format!("{{shell: {{command: [echo, '{plan}']}}}}");
+    let performed = async |plan: &str, may_mutate: bool| {
+        let (mut job, _heard) = job(&print(plan), "{}");
+        job.order.may_mutate = may_mutate;
+        Worker::new(settings.clone()).perform(job).await
+    };
+    let short = r#"{"_mutations": {"nodes": {"x": {"task": "t", "budget": {"usd": 0.5}}}}}"#;
+    let found = |result: Value| result.get("json").and_then(|json| json.get("_mutations").cloned()).unwrap();
+    let read = found(result(performed(short, true).await)).to_string();
+    assert!(read.contains(r#""usd_micros":500000"#) && read.contains(r#""ref":"x""#), "{read}");
+    let kept = found(result(performed(short, false).await));
+    assert_eq!(kept, *json(short).get("_mutations").unwrap(), "it is nobody's plan");
+    let bad = r#"{"_mutations": {"nodes": {"x": {"tusk": "t"}}}}"#;
+    assert_failed(performed(bad, true).await, ErrorKind::MutationRefused, "did you mean `task`?");
 }
 
 #[derive(Debug)]

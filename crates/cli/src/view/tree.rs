@@ -305,7 +305,8 @@ impl Tree<'_> {
             TokenStatus::Retrying => Some(format!("again in {}: {}", duration(left()), failure())),
             TokenStatus::Sleeping => Some(format!("sleeps, {} left", duration(left()))),
             TokenStatus::WaitingForEvent => Some("waits for an event".to_owned()),
-            TokenStatus::WaitingForHuman | TokenStatus::Escalated => {
+            // One that is pending has hit a bound of the run, which asks.
+            TokenStatus::WaitingForHuman | TokenStatus::Escalated | TokenStatus::Pending => {
                 let gate = visit.gate.and_then(|id| Some((id, timeline.gates.get(&id)?)));
                 gate.map(|(id, gate)| format!("gate {id}: {}", gate.title))
             }

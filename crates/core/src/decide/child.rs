@@ -40,11 +40,13 @@ impl Decision<'_> {
         let own = node.timeout_ms.or(spec.timeout_ms);
         let left = self.state().clock.limit_ms.saturating_sub(self.state().clock.elapsed_ms(self.now));
         let timeout_ms = if spec.inherit_timeout { Some(own.map_or(left, |own| own.min(left))) } else { own };
+        let (allowance, on_exceeded) = self.allowance_for_child(&workflow, node);
         self.record(EventKind::ChildStarted {
             token: id,
             attempt,
             child: child.into(),
-            allowance: self.allowance_for_child(&workflow, node),
+            allowance,
+            on_exceeded,
             workflow,
             input: call.input.clone(),
             timeout_ms,
@@ -115,6 +117,7 @@ impl Decision<'_> {
         let Some(child) = out.and_then(|out| out.child.clone()) else {
             return Err(Rejection::NotOut { token: id, attempt });
         };
+        self.raise_by_child(id, attempt, &spend);
         if !self.is_awaited(id, attempt) {
             self.late(id, attempt, Report { spend, tries: 0 });
             return Ok(());
@@ -193,6 +196,7 @@ impl crate::run::Run {
             workflow,
             input,
             allowance,
+            on_exceeded,
             timeout_ms,
             inherit_artifacts,
             ..
@@ -209,6 +213,7 @@ impl crate::run::Run {
             input: input.clone(),
             depth: parent.map_or(0, |parent| parent.depth) + 1,
             allowance: *allowance,
+            on_exceeded: *on_exceeded,
             timeout_ms: *timeout_ms,
             inherit_artifacts: *inherit_artifacts,
         }))

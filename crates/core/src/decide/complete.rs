@@ -1,14 +1,14 @@
 //! A node's work is done: its result is written where the mapping says, checked, and routed on. Everything
 //! that can go wrong is worked out before the first record; then it is a failure of the node.
 
-use crate::def::On;
+use crate::def::{Name, On};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{BranchRef, EventKind, Patch, PatchValue, Report, RunChange, TokenId};
 use crate::expr::Scope;
 use crate::graph::{MapTree, Mutation, Node, NodeIx, WriteTo};
 use crate::path::{Root, Target};
 use crate::scope::{Pending, View};
-use crate::task::{expression_error, violated};
+use crate::task::{expression_error, mutations_at, violated};
 use crate::value::Value;
 
 use super::Decision;
@@ -143,10 +143,10 @@ impl Decision<'_> {
 
     /// `_mutations` of a node that may: the change it asks for, and the result without it.
     fn growth(&self, node: &Node, result: Value) -> Result<(Value, Option<Mutation>), Failure> {
-        let Some(asked) = node.may_mutate.and_then(|_| result.get("_mutations")).filter(|m| !m.is_null())
-        else {
+        let Some(path) = node.may_mutate.and_then(|_| mutations_at(&result)) else {
             return Ok((result, None));
         };
+        let asked = result.get_path(&path).cloned().unwrap_or_default();
         if self.state().metrics.mutations_applied >= self.run.graph().mutations_max {
             let message = format!("beyond mutations_max ({})", self.run.graph().mutations_max);
             return Err(Failure::new(ErrorKind::MutationRefused, message));
@@ -166,14 +166,12 @@ impl Decision<'_> {
             nodes: parsed.nodes,
             transitions: parsed.transitions,
         };
-        let mut rest = result.as_map().cloned().unwrap_or_default();
-        rest.remove("_mutations");
-        Ok((Value::from(rest), Some(mutation)))
+        Ok((without(&result, &path), Some(mutation)))
     }
 
     /// `state.<ref> = result`; an inner node of a dag's `foreach` writes under the name of its unit.
     fn default_write(&self, node: &Node, result: &Value) -> (Vec<Patch>, Vec<Pending>, bool) {
-        let reference = node.unit.map_or(&node.reference, |unit| &self.run.graph().unit(unit).reference);
+        let reference = self.run.graph().written(node);
         let to = Target { root: Root::State, path: vec![reference.clone()] };
         let patch = Patch { to: to.clone(), value: PatchValue::Result(vec![]) };
         (vec![patch], vec![Pending { to, value: result.clone() }], false)
@@ -243,6 +241,20 @@ struct Asked {
     nodes: Vec<crate::def::NodeDef>,
     #[serde(default)]
     transitions: Vec<crate::def::TransitionDef>,
+}
+
+/// The value without what stands there.
+fn without(value: &Value, path: &[Name]) -> Value {
+    let mut rest = value.as_map().cloned().unwrap_or_default();
+    match path {
+        [] => {}
+        [last] => drop(rest.remove(last)),
+        [key, more @ ..] => {
+            let inner = rest.get(key).map(|inner| without(inner, more));
+            rest.extend(inner.map(|inner| (key.clone(), inner)));
+        }
+    }
+    Value::from(rest)
 }
 
 pub(super) fn refused(problems: Vec<crate::problem::Problem>) -> Failure {

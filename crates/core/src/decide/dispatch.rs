@@ -126,7 +126,8 @@ impl Decision<'_> {
         Ok(match &node.input {
             NodeInput::Mapped(tree) => tree.eval(&view).map_err(|error| {
                 let mut failure = expression_error(error);
-                failure.message = format!("input mapping of {}: {}", node.reference, failure.message);
+                let written = self.run.graph().written(node);
+                failure.message = format!("input mapping of {written}: {}", failure.message);
                 failure
             })?,
             NodeInput::Named(reads) => named(reads, &view),
@@ -183,7 +184,8 @@ impl crate::run::Run {
             feedback: token.feedback.clone(),
             overrides,
             generation: token.generation,
-            allowance: out.reserved,
+            allowance: self.allowance(node, &out.reserved),
+            may_mutate: node.may_mutate.is_some(),
             timeout_ms: {
                 let own = start.timeouts_ms.get(&node.reference).copied().max(node.timeout_ms);
                 out.wall_left_ms.map_or(own, |left| Some(own.map_or(left, |own| own.min(left))))

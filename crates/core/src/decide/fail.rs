@@ -39,7 +39,7 @@ impl Decision<'_> {
     pub(super) fn fail(&mut self, id: TokenId, mut failed: Failed) {
         let graph = self.graph();
         let at = self.node_of(id);
-        failed.failure = failed.failure.at(&graph.node(at).reference, self.token(id).attempt);
+        failed.failure = failed.failure.at(graph.written_ref(at), self.token(id).attempt);
         if failed.retry && self.retry_task(id, &failed) {
             return;
         }
@@ -61,7 +61,8 @@ impl Decision<'_> {
                 }
                 Err(broken) => {
                     let details = Value::map([("cause", failed.failure.to_value())]);
-                    failed.failure = broken.with_details(details).at(&node.reference, self.token(id).attempt);
+                    failed.failure =
+                        broken.with_details(details).at(graph.written_ref(at), self.token(id).attempt);
                     return self.fall(id, failed);
                 }
             }
@@ -106,7 +107,7 @@ impl Decision<'_> {
         if failed.failure.kind != ErrorKind::Timeout && failed.expired.is_none() {
             return;
         }
-        let node = self.graph().node(self.node_of(id)).reference.clone();
+        let node = self.graph().written_ref(self.node_of(id)).clone();
         let (timeout_type, ms) =
             failed.expired.unwrap_or_else(|| (TimeoutType::Execution, self.action_timeout_ms(id, failed)));
         self.record(EventKind::TokenTimedOut {
@@ -139,7 +140,7 @@ impl Decision<'_> {
     pub(super) fn fall(&mut self, id: TokenId, mut failed: Failed) {
         let graph = self.graph();
         let token = self.token(id);
-        failed.failure = failed.failure.at(&graph.node(self.node_of(id)).reference, token.attempt);
+        failed.failure = failed.failure.at(graph.written_ref(self.node_of(id)), token.attempt);
         if token.status() == TokenStatus::Escalated {
             // A human's word did not help: the attempt that was under review has failed after all.
             let (generation, overrides) = (token.generation, token.overrides.clone());

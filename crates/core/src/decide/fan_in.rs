@@ -103,7 +103,7 @@ impl Decision<'_> {
         let graph = self.graph();
         let group = &self.state().groups[&id];
         let (origin, outer, node) = (group.origin, group.outer, NodeIx(group.node));
-        let reference = graph.node(node).reference.clone();
+        let reference = graph.written_ref(node).clone();
         let details = Value::map([("cause", cause.to_value())]);
         let message = format!("the fan-in of {reference} failed: {cause}");
         let failure = Failure {

@@ -30,7 +30,8 @@ impl Decision<'_> {
         if self.check_size(&answer).is_err() {
             return Err(Rejection::LimitExceeded { limit: "result_bytes_max", max });
         }
-        let (kind, token, budget_of) = (gate.record.kind, gate.token, gate.record.budget_of.clone());
+        let (kind, token) = (gate.record.kind, gate.token);
+        let of = (gate.record.budget_of.clone(), gate.record.of_parent);
         let mut answers: Vec<Value> = gate.answers.iter().map(|(_, answer)| answer.clone()).collect();
         answers.push(answer.clone());
         let quorum = gate.record.quorum;
@@ -48,7 +49,7 @@ impl Decision<'_> {
             (GateKind::Review, Some(token)) => self.review_answered(id, token, &answer, by),
             (GateKind::Outcome, Some(token)) => self.outcome_answered(token, &answer),
             (GateKind::Timeout, _) => self.timeout_answered(id, &answer, by),
-            (GateKind::Budget, _) => self.budget_answered(id, budget_of, &answer, by),
+            (GateKind::Budget, _) => self.budget_answered(id, of, &answer, by),
             (GateKind::Node | GateKind::Review | GateKind::Outcome, None) => {}
         }
         Ok(())
@@ -128,21 +129,21 @@ impl Decision<'_> {
         self.resume_after(PauseReason::Timeout(gate), by);
     }
 
-    fn budget_answered(&mut self, gate: GateId, of: Option<Name>, answer: &Value, by: Name) {
+    fn budget_answered(
+        &mut self,
+        gate: GateId,
+        (node, of_parent): (Option<Name>, bool),
+        answer: &Value,
+        by: Name,
+    ) {
         if answer.get("action").and_then(Value::as_str) != Some("raise") {
             let message = format!("the budget was spent and {by} did not raise it");
             return self.fail_run(Failure::new(ErrorKind::BudgetExceeded, message));
         }
-        let graph = self.graph();
-        let budget = match &of {
-            Some(node) => graph.find_node(node).and_then(|node| graph.node(node).budget),
-            None => graph.budget,
-        };
-        let own = budget.and_then(|budget| budget.usd_micros).unwrap_or(0);
         let asked = answer.get("usd").and_then(Value::as_f64).filter(|usd| *usd > 0.0);
         // Dollars with cents and less are far inside what a double holds exactly enough.
-        let usd_micros = asked.map_or(own, |usd| (usd * 1_000_000.0).round() as u64);
-        self.record(EventKind::BudgetRaised { node: of, usd_micros, whole: asked.is_none() });
+        let asked = asked.map(|usd| (usd * 1_000_000.0).round() as u64);
+        self.raise_budget(node, of_parent, asked);
         self.resume_after(PauseReason::Budget(gate), by);
     }
 

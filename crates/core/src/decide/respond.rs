@@ -314,7 +314,7 @@ impl Decision<'_> {
 
     /// A review gate; the token is escalated. Unknown outcomes ask their own question.
     pub(super) fn open_review(&mut self, id: TokenId, failed: &Failed) -> crate::event::GateId {
-        let node = self.graph().node(self.node_of(id)).reference.clone();
+        let node = self.graph().written_ref(self.node_of(id)).clone();
         let unknown = failed.failure.kind == ErrorKind::OutcomeUnknown;
         let (kind, title) = if unknown {
             (GateKind::Outcome, format!("Did {node} take effect before it was lost?"))

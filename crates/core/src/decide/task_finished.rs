@@ -35,33 +35,37 @@ impl Decision<'_> {
                 let failed = Failed { report, step, ..Failed::of(failure) };
                 self.in_doubt(id, failed);
             }
+            TaskOutcome::Failed { failure, step, .. } if failure.is_at_allowance() => {
+                self.stopped_at_allowance(id, Failed { report, step, ..Failed::of(failure) });
+            }
             TaskOutcome::Failed { failure, retry, step } => {
                 self.fail(id, Failed { report, retry, step, ..Failed::of(failure) });
             }
-            TaskOutcome::TimedOut { after_ms } if self.is_out_of_budget(id, after_ms) => {
-                let message = format!("the time that the node's budget allows is over after {after_ms} ms");
-                let failure = Failure::new(ErrorKind::BudgetExceeded, message);
-                self.fail(id, Failed { report, ..Failed::of(failure) });
-            }
-            TaskOutcome::TimedOut { after_ms } => {
-                let details =
-                    Value::map([("timeout_ms", Value::Int(i64::try_from(after_ms).unwrap_or(i64::MAX)))]);
-                let message = format!("the task did not end within {after_ms} ms");
-                let failure = Failure::new(ErrorKind::Timeout, message).with_details(details);
-                if self.is_in_doubt(id, &failure, None) {
-                    let expired = Some((TimeoutType::Task, after_ms));
-                    self.in_doubt(id, Failed { report, expired, ..Failed::of(failure) });
-                    return Ok(());
-                }
-                let expired = Some((TimeoutType::Task, after_ms));
-                self.fail(id, Failed { report, expired, ..Failed::of(failure) });
-            }
+            TaskOutcome::TimedOut { after_ms } => self.task_timed_out(id, after_ms, report),
             TaskOutcome::Cancelled => {
                 let failure = Failure::new(ErrorKind::Cancelled, "the worker gave the task up");
                 self.fail(id, Failed { report, ..Failed::of(failure) });
             }
         }
         Ok(())
+    }
+
+    /// The worker ended the task: its own time is over, or what its node's budget has left of it.
+    fn task_timed_out(&mut self, id: TokenId, after_ms: u64, report: Option<Report>) {
+        let details = Value::map([("timeout_ms", Value::Int(i64::try_from(after_ms).unwrap_or(i64::MAX)))]);
+        let message = format!("the task did not end within {after_ms} ms");
+        let failure = Failure::new(ErrorKind::Timeout, message).with_details(details);
+        let expired = Some((TimeoutType::Task, after_ms));
+        let exceeded = self.is_out_of_budget(id, after_ms).then(|| self.say_out_of_time(id, after_ms));
+        if self.is_in_doubt(id, &failure, None) {
+            return self.in_doubt(id, Failed { report, expired, ..Failed::of(failure) });
+        }
+        match exceeded {
+            None => self.fail(id, Failed { report, expired, ..Failed::of(failure) }),
+            Some((failure, exceeded)) => {
+                self.fail(id, Failed { report, exceeded: Some(exceeded), ..Failed::of(failure) });
+            }
+        }
     }
 
     /// It was the node's budget that ended the task, before its own timeout.
@@ -75,6 +79,12 @@ impl Decision<'_> {
     /// A task whose effect must happen once was lost or ran out of time at or after the step that has the
     /// effect: whether it happened, only a human can find out.
     fn is_in_doubt(&self, id: TokenId, failure: &Failure, step: Option<&Name>) -> bool {
+        let lost = matches!(failure.kind, ErrorKind::Timeout | ErrorKind::WorkerLost);
+        lost && self.has_reached_once(id, step)
+    }
+
+    /// The task has an effect that must happen once, and failed at or after the step that has it.
+    pub(super) fn has_reached_once(&self, id: TokenId, step: Option<&Name>) -> bool {
         let graph = self.run.graph();
         let Some(task) = graph.node(self.node_of(id)).task().filter(|task| task.effect == Effect::Once)
         else {
@@ -82,8 +92,7 @@ impl Decision<'_> {
         };
         let once = task.steps.iter().position(|s| s.action.def.effect() == Effect::Once);
         let reached = step.and_then(|step| task.steps.iter().position(|s| s.reference == *step));
-        let lost = matches!(failure.kind, ErrorKind::Timeout | ErrorKind::WorkerLost);
-        lost && reached.is_none_or(|reached| once.is_none_or(|once| reached >= once))
+        reached.is_none_or(|reached| once.is_none_or(|once| reached >= once))
     }
 
     fn in_doubt(&mut self, id: TokenId, failed: Failed) {

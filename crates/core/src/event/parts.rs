@@ -155,6 +155,9 @@ pub struct GateRecord {
     /// The node whose budget it asks about; else the run's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_of: Option<Name>,
+    /// It asks about what the parent run allows, not about a budget of this one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub of_parent: bool,
     /// The failure that led here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
@@ -174,6 +177,7 @@ impl GateRecord {
             remind_every_ms: None,
             escalate: Vec::new(),
             budget_of: None,
+            of_parent: false,
             failure: None,
         }
     }

@@ -13,6 +13,7 @@ mod flow;
 mod joins;
 mod mapping;
 mod mutate;
+mod names;
 mod nodes;
 mod reach;
 mod rules;

@@ -12,6 +12,7 @@ mod token;
 mod wait;
 
 use super::Run;
+use crate::cost::Allowance;
 use crate::def::Name;
 use crate::event::{BranchRef, Event, EventKind};
 
@@ -111,8 +112,13 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::RunMutated { what, .. } => run.mutated(what),
         EventKind::BudgetWarning { node, .. } => run.budget_warned(node.as_ref()),
         EventKind::BudgetExceeded { token, .. } => run.budget_exceeded(*token),
-        EventKind::BudgetRaised { node, usd_micros, whole } => {
-            run.budget_raised(node.as_ref(), *usd_micros, *whole);
+        EventKind::BudgetRaised { node, usd_micros, tokens, calls, whole, of_parent } => {
+            let by = Allowance { usd_micros: *usd_micros, tokens: *tokens, calls: *calls };
+            if *of_parent {
+                run.granted(&by);
+            } else {
+                run.budget_raised(node.as_ref(), &by, *whole);
+            }
         }
         EventKind::WorkflowExtended { by_ms } => run.extended(*by_ms),
         EventKind::RunPaused { reason, .. } => run.paused(*reason),

@@ -89,7 +89,7 @@ impl Run {
             .filter(|token| token.is_live())
             .map(|token| Waiting {
                 token: Some(token.id),
-                node: Some(self.graph.node(NodeIx(token.node)).reference.clone()),
+                node: Some(self.graph.written_ref(NodeIx(token.node)).clone()),
                 branch: token.branch,
                 on: self.waits_for(token.id),
             })

@@ -116,7 +116,7 @@ impl Timeline {
     }
 }
 
-/// A budget's gate asks about the run: the token that hit the bound stays in line, and is shown to wait.
+/// A budget's gate asks about the run: the token that hit the bound stays in line, pending.
 fn wait_at_gate(visit: &mut Visit, gate: GateId, record: &GateRecord, now: Now) {
     match record.kind {
         GateKind::Node => visit.to(TokenStatus::WaitingForHuman, now).gate = Some(gate),
@@ -124,6 +124,6 @@ fn wait_at_gate(visit: &mut Visit, gate: GateId, record: &GateRecord, now: Now) 
             let failure = record.failure.as_ref().map(ToString::to_string);
             visit.broke(TokenStatus::Escalated, failure, now).gate = Some(gate);
         }
-        GateKind::Budget | GateKind::Timeout => visit.shows(TokenStatus::Escalated, now),
+        GateKind::Budget | GateKind::Timeout => {}
     }
 }

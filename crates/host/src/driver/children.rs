@@ -80,6 +80,7 @@ impl Driver {
             depth: order.depth,
         });
         start.allowance = order.allowance;
+        start.on_exceeded = order.on_exceeded;
         start.timeout_ms = order.timeout_ms;
         start.max_parallel = above.run.state().start.as_ref().and_then(|start| start.max_parallel);
         let birth = Birth {
@@ -150,6 +151,10 @@ impl Driver {
                 hosted.told = false;
                 continue;
             };
+            // What was called back may still cost: until it has reported, nobody knows how much.
+            if hosted.parent.is_some() && self.executor.has_tasks_of(&id) {
+                continue;
+            }
             if std::mem::replace(&mut hosted.told, true) {
                 continue;
             }

@@ -166,6 +166,10 @@ impl Driver {
             if !(ended || waits || sleeps) || self.waiters.contains_key(&id) && !ended {
                 continue;
             }
+            // Its parent has not heard of its end yet: tasks of it still stop.
+            if ended && hosted.parent.is_some() && !hosted.told {
+                continue;
+            }
             if ended {
                 self.executor.forget(&id);
                 // Its children have ended with it; a retry would ask for it again.

@@ -96,7 +96,8 @@ impl Driver {
         let learnt = self.store.reader().learnt(&graph.name)?;
         for node in &graph.nodes {
             let Some(known) = learnt.get(written(&node.reference)) else { continue };
-            if node.estimate.is_none() && graph.is_dag() {
+            let said = node.estimate.unwrap_or_default();
+            if graph.is_dag() && (said.duration_ms.is_none() || said.usd_micros.is_none()) {
                 start.estimates.insert(written(&node.reference).into(), estimate(known));
             }
             if node.timeout_adaptive && known.durations_ms.len() >= ENOUGH {

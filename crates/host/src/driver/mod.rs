@@ -275,18 +275,23 @@ impl Driver {
                 }
                 self.starting.push(go);
             }
-            HostEvent::Dropped { key } => {
-                self.executor.ended(&key);
-                self.give_back(&key);
-            }
+            HostEvent::Dropped { key } => self.is_back(&key),
             HostEvent::Said { key, line } => self.said(&key, line),
             HostEvent::Close { leaving, done } => self.leave(leaving, done),
         }
     }
 
+    /// A task is not out any more. A run that has ended may now say so, whatever becomes of the report.
+    fn is_back(&mut self, key: &TaskKey) {
+        self.executor.ended(key);
+        self.give_back(key);
+        if self.runs.get(&key.run).is_some_and(|hosted| hosted.run.status().is_end() && !hosted.told) {
+            self.touched.insert(key.run.clone());
+        }
+    }
+
     fn report(&mut self, key: TaskKey, report: TaskReport) {
-        self.executor.ended(&key);
-        self.give_back(&key);
+        self.is_back(&key);
         // What was stopped because the host leaves has not ended: the next owner runs it again.
         let stopped = matches!(report.outcome, wonder_core::input::TaskOutcome::Cancelled);
         if stopped && matches!(self.leaving, Some((Leaving::Now, _))) {

@@ -117,7 +117,7 @@ impl Hosted {
         RunUpdate {
             no: self.no,
             status: Status::of(state.status, quiet && !ended),
-            ended_at: ended.then_some(state.now.0),
+            ended_at: self.ended_at().map(|at| at.0),
             usd_micros: state.spend.usd_micros,
             tokens: state.spend.tokens(),
             wake_at: stored.or(deadline),
@@ -155,7 +155,7 @@ fn gate_row(hosted: &Hosted, event: &Event) -> Option<Write> {
             let kind = serde_json::to_value(record.kind).expect("a kind is a word");
             let node = token.and_then(|token| hosted.run.state().tokens.get(&token)).map(|token| {
                 let graph = hosted.run.graph();
-                graph.node(NodeIx(token.node)).reference.clone()
+                graph.written_ref(NodeIx(token.node)).clone()
             });
             Some(Write::GateOpened(Box::new(GateRow {
                 run,

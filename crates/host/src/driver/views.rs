@@ -30,7 +30,7 @@ pub(crate) fn quiet_alone(run: &Run) -> bool {
 
 /// What a run itself waits for from outside.
 pub(crate) fn gates_and_events(id: &str, run: &Run) -> Vec<WaitView> {
-    let node_of = |ix: u32| run.graph().node(NodeIx(ix)).reference.to_string();
+    let node_of = |ix: u32| run.graph().written_ref(NodeIx(ix)).to_string();
     let mut waits: Vec<WaitView> = run
         .gates()
         .map(|(gate, open)| WaitView::Gate {
@@ -89,7 +89,7 @@ impl Hosted {
             root: self.root.to_string(),
             parent: self.parent.as_ref().map(ToString::to_string),
             started_at: self.started_at,
-            ended_at: ended.then_some(Time(state.now.0)),
+            ended_at: self.ended_at(),
             usd_micros: state.spend.usd_micros,
             tokens: state.spend.tokens(),
             forked: self.forked.clone(),
@@ -97,6 +97,13 @@ impl Hosted {
             driven,
             labels: self.labels.clone(),
         }
+    }
+
+    /// When it ended. Reports that come after that do not move it.
+    pub(super) fn ended_at(&self) -> Option<Time> {
+        let state = self.run.state();
+        let stored = self.stored.as_ref().and_then(|stored| stored.ended_at);
+        state.status.is_end().then(|| stored.map_or(state.now, Time))
     }
 
     fn id(&self) -> Name {

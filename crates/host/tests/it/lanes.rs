@@ -120,8 +120,9 @@ name: learns
 nodes:
   slow: {mock: {output: {}, delay: 30ms, usage: {cost_usd: 0.002}}, timeout: adaptive}
   quick: {mock: {output: {}}}
-  known: {mock: {output: {}}, estimate: {duration: 5s}}
-  last: {mock: {output: {}}, needs: [slow, quick, known]}
+  known: {mock: {output: {}}, estimate: {duration: 5s, usd: 0.1}}
+  priced: {mock: {output: {}, delay: 10ms}, estimate: {usd: 0.1}}
+  last: {mock: {output: {}}, needs: [slow, quick, known, priced]}
 ";
     let told = async |run: &str| {
         let follow = Follow { events_after: vec![(run.to_owned(), 0)], limit: Some(1), ..Follow::default() };
@@ -135,6 +136,7 @@ nodes:
     assert!(estimates["slow"]["duration_ms"].as_u64().is_some_and(|ms| ms >= 30), "{estimates}");
     assert_eq!(estimates["slow"]["usd_micros"], 2_000);
     assert!(estimates["known"].is_null(), "what the file says wins");
+    assert!(estimates["priced"]["duration_ms"].as_u64().is_some_and(|ms| ms >= 10), "{estimates}");
     for _ in 0..18 {
         house.run(file, "{}").await;
     }

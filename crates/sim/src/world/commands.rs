@@ -184,6 +184,7 @@ impl World {
             depth: order.depth,
         });
         start.allowance = order.allowance;
+        start.on_exceeded = order.on_exceeded;
         start.timeout_ms = order.timeout_ms;
         start.limits = self.setting.start.limits;
         start.child_budgets = super::child_budgets(&self.setting.library);

@@ -1,9 +1,11 @@
 //! Dags: units, needs, and the three nodes of a `foreach`.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::{Draft, ix};
-use crate::def::{BranchFailure, Strategy};
+use crate::def::{BranchFailure, Estimate, Strategy};
 use crate::graph::{MergeInto, NodeInput, Perform, Source, Spread, TransitionIx, UnitIx};
 
 #[test]
@@ -52,6 +54,24 @@ fn a_referenced_task_gets_its_needs_and_a_root_the_runs_input() {
     assert!(matches!(graph.nodes[0].input, NodeInput::RunInput));
     assert!(matches!(graph.nodes[1].input, NodeInput::Needs));
     assert_eq!(graph.initial, ix(&graph, "a"));
+}
+
+#[test]
+fn what_is_written_of_an_estimate_wins_and_what_is_learnt_fills_the_rest() {
+    let graph = Draft::dag()
+        .mock("quick", json!({"estimate": {"duration_ms": 10}}))
+        .mock("priced", json!({"estimate": {"usd_micros": 5}}))
+        .ok();
+    let learnt =
+        |duration_ms, usd_micros| Estimate { duration_ms: Some(duration_ms), usd_micros: Some(usd_micros) };
+    let known = |quick, priced| BTreeMap::from([("quick".into(), quick), ("priced".into(), priced)]);
+    let ranks = |known| crate::schedule::ranks(&graph, Some(&known));
+    // Longest first: a second is only what is taken when nobody knows.
+    assert_eq!(ranks(known(learnt(9_000, 0), learnt(1, 0))), [0, 1]);
+    assert_eq!(ranks(known(learnt(1, 0), learnt(11, 0))), [1, 0]);
+    // As long: the cheaper first, by what is written.
+    assert_eq!(ranks(known(learnt(1, 4), learnt(10, 0))), [0, 1]);
+    assert_eq!(ranks(known(learnt(1, 6), learnt(10, 0))), [1, 0]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::cost::Allowance;
 use crate::def::Name;
 use crate::error::Failure;
 use crate::event::{EventKind, Report, TokenId};
@@ -86,7 +87,11 @@ impl Run {
         }
     }
 
-    pub(super) fn budget_raised(&mut self, node: Option<&Name>, usd_micros: u64, whole: bool) {
+    pub(super) fn granted(&mut self, by: &Allowance) {
+        self.state.granted.add(by);
+    }
+
+    pub(super) fn budget_raised(&mut self, node: Option<&Name>, by: &Allowance, whole: bool) {
         let raised = match node {
             None => {
                 self.state.budget_warned = false;
@@ -98,7 +103,9 @@ impl Run {
                 &mut spend.raised
             }
         };
-        raised.usd_micros = raised.usd_micros.saturating_add(usd_micros);
+        raised.usd_micros = raised.usd_micros.saturating_add(by.usd_micros);
+        raised.tokens = raised.tokens.saturating_add(by.tokens);
+        raised.calls = raised.calls.saturating_add(by.calls);
         raised.times += u64::from(whole);
         // Time that was spent starts anew, whatever else was raised.
         if node.is_none() && !self.state.timers.iter().any(|(_, timer)| *timer == Timer::Wall) {
