@@ -43,6 +43,18 @@ impl Purse {
         }
     }
 
+    /// Where a worker has to stop: at what was reserved, if the project is bounded there.
+    fn allowance(&self, reserved: &Allowance, own: Allowance) -> Allowance {
+        let bounded =
+            |bound: u64, reserved: u64, own: u64| if bound > 0 && own == 0 { reserved } else { own };
+        let ProjectBudget { usd_micros, tokens, .. } = self.budget;
+        Allowance {
+            usd_micros: bounded(usd_micros, reserved.usd_micros, own.usd_micros),
+            tokens: bounded(tokens, reserved.tokens, own.tokens),
+            ..own
+        }
+    }
+
     fn fits(&self, more: &Allowance) -> bool {
         let mut out = *more;
         self.out.values().for_each(|allowance| out.add(allowance));
@@ -93,16 +105,21 @@ impl Driver {
     }
 
     /// Keeps an order that does not fit its project's budget now. None: it was kept.
-    pub(super) fn within_budget(&mut self, order: Box<TaskOrder>) -> Option<Box<TaskOrder>> {
+    pub(super) fn within_budget(&mut self, mut order: Box<TaskOrder>) -> Option<Box<TaskOrder>> {
         if self.purses.purses.is_empty() {
             return Some(order);
         }
-        let project = self.runs.get(&order.run)?.project.clone();
+        let hosted = self.runs.get(&order.run)?;
+        let project = hosted.project.clone();
         let Some(purse) = self.purses.purses.get_mut(&project) else { return Some(order) };
         purse.turn_over();
-        if purse.fits(&order.allowance) {
+        // Its worst case, whether or not a budget of the run bounds it.
+        let out = hosted.run.state().out.get(&(order.token, order.attempt));
+        let reserved = out.map(|out| out.reserved).unwrap_or_default();
+        if purse.fits(&reserved) {
             let key = TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt };
-            purse.out.insert(key, order.allowance);
+            purse.out.insert(key, reserved);
+            order.allowance = purse.allowance(&reserved, order.allowance);
             return Some(order);
         }
         self.purses.held.push((project, order));
