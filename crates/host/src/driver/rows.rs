@@ -9,9 +9,10 @@ use wonder_engine::Status;
 use super::{Driver, Hosted};
 use crate::store::{self, GateRow, RunInsert, RunUpdate, Write};
 
-/// Events between snapshots, at least. Beyond that a snapshot is written when as much has been stored as it
-/// would take, so that snapshots never cost more than the events do.
+/// Events between snapshots, at least. Beyond that a snapshot is written when several times as much has been
+/// stored as it would take, so that snapshots are a small part of what a run writes, however large its state.
 const SNAPSHOT_EVENTS: u64 = 2_000;
+const SNAPSHOT_SHARE: usize = 4;
 
 impl Driver {
     /// One step's events, and the gates that follow from them.
@@ -87,7 +88,8 @@ impl Driver {
 
     fn snapshot(&mut self, id: &Name) {
         let Some(hosted) = self.runs.get_mut(id) else { return };
-        if hosted.events < SNAPSHOT_EVENTS || hosted.bytes < hosted.snapshot_bytes {
+        let size = hosted.snapshot_bytes.max(hosted.run.state().context_bytes as usize);
+        if hosted.events < SNAPSHOT_EVENTS || hosted.bytes < SNAPSHOT_SHARE * size {
             return;
         }
         let state = serde_json::to_string(hosted.run.state()).expect("a state is JSON");
