@@ -37,11 +37,7 @@ impl House {
 }
 
 pub(crate) async fn run(engine: &Connection, file: &Start) -> RunView {
-    let view = engine.engine().start(file.clone()).await.expect("it starts");
-    if view.quiet {
-        return *view;
-    }
-    let view = engine.engine().wait(view.row.run, 600_000).await.expect("it ends");
+    let view = engine.engine().start(Start { wait_ms: 600_000, ..file.clone() }).await.expect("it ends");
     assert!(view.quiet, "{view:?}");
     *view
 }
@@ -64,6 +60,7 @@ pub(crate) fn workflow(text: &str) -> Start {
         max_parallel: None,
         labels: Default::default(),
         drive: Drive::On,
+        wait_ms: 0,
     }
 }
 

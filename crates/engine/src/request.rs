@@ -88,6 +88,13 @@ pub struct Start {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     pub drive: Drive,
+    /// Answer when the run has ended or only waits, or after so long; 0: as soon as it is recorded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wait_ms: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A new run from the events of another, up to the last dispatch of a node.

@@ -86,9 +86,9 @@ impl Host {
                 let run = self.resolve(run).await?;
                 self.found(Request::Find { run: run.clone() }, run).await
             }
-            Request::Start(start) => {
-                let start = Request::Start(start);
-                self.told(start).await?.ok_or_else(|| EngineError::internal("a start has an answer"))
+            Request::Start(mut start) => {
+                let id = start.id.get_or_insert_with(|| ulid::Ulid::generate().to_string()).clone();
+                self.found(Request::Start(start), id).await
             }
             Request::Fork(mut fork) => {
                 fork.run = self.resolve(fork.run).await?;

@@ -36,6 +36,7 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         max_parallel: args.max_parallel,
         labels,
         drive: Default::default(),
+        wait_ms: 0,
     })
 }
 

@@ -21,6 +21,10 @@ impl Driver {
             drop(reply.send(Err(closing())));
             return;
         }
+        let stays_ms = match &request {
+            Request::Start(start) => start.wait_ms,
+            _ => 0,
+        };
         let done = match request {
             Request::Start(start) => self.start(*start),
             Request::Act { run, act, drive } => self.act(&run.into(), act, drive),
@@ -37,7 +41,10 @@ impl Driver {
             _ => return drop(reply.send(Ok(None))),
         };
         // What follows from it belongs to the answer, and nothing is told before it is committed.
-        self.replies.push((reply, done));
+        match done {
+            Ok(run) if stays_ms > 0 => self.stay(run, stays_ms, reply),
+            done => self.replies.push((reply, done)),
+        }
     }
 
     /// What a run that is in memory looks like; None if it has to be read.
@@ -147,6 +154,10 @@ impl Driver {
         if over {
             return self.replies.push((reply, Ok(run)));
         }
+        self.stay(run, wait_ms, reply);
+    }
+
+    fn stay(&mut self, run: Name, wait_ms: u64, reply: Asker) {
         let until = Instant::now() + Duration::from_millis(wait_ms);
         self.waiters.entry(run).or_default().push(Waiter { until, reply });
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 use wonder_core::def::Name;
 use wonder_engine::{Forked, LogLine, Reply, Status};
 
@@ -185,14 +185,28 @@ impl Writer {
 
     fn transact(&mut self, writes: &[Write], bytes: &mut u64) -> rusqlite::Result<()> {
         failpoint::hit("begin");
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for write in writes {
-            write_row(&transaction, write, bytes)?;
-            failpoint::hit("write");
+        self.say("BEGIN IMMEDIATE")?;
+        let written = self.write_all(writes, bytes).and_then(|()| self.say("COMMIT"));
+        if written.is_err() && !self.connection.is_autocommit() {
+            // Nothing of it stays; what was wrong is told, not how tidying up went.
+            drop(self.say("ROLLBACK"));
         }
-        transaction.commit()?;
+        written?;
         failpoint::hit("committed");
         Ok(())
+    }
+
+    fn write_all(&self, writes: &[Write], bytes: &mut u64) -> rusqlite::Result<()> {
+        for write in writes {
+            write_row(&self.connection, write, bytes)?;
+            failpoint::hit("write");
+        }
+        Ok(())
+    }
+
+    /// Kept prepared: to read the words `BEGIN` and `COMMIT` anew takes as long as a row does.
+    fn say(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 
     /// Leaves one file without a log beside it, if nobody reads just now.

@@ -89,6 +89,7 @@ pub(crate) fn start(file: &str, input: &str) -> Start {
         max_parallel: None,
         labels: Default::default(),
         drive: Drive::On,
+        wait_ms: 0,
     }
 }
 

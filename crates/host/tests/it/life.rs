@@ -1,8 +1,8 @@
 //! Runs from their start to their end, with people, children, timers and a host that leaves.
 
-use wonder_engine::{Act, Drive, ErrorCode, Signal, Status, WaitView};
+use wonder_engine::{Act, Drive, ErrorCode, Signal, Start, Status, WaitView};
 
-use crate::house::{House, json, start};
+use crate::house::{House, chain, json, start};
 
 const GATE: &str = "
 wonder: 1
@@ -231,4 +231,20 @@ async fn a_damaged_run_is_set_aside_and_the_others_go_on() {
         .query_row("SELECT evidence FROM runs WHERE id = ?", [&damaged.row.run], |row| row.get(0))
         .unwrap();
     assert!(evidence.contains("token_cremated"), "{evidence}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_starts_a_run_may_wait_for_its_end_in_one_question() {
+    let house = House::new().await;
+    let ended = Start { wait_ms: 60_000, ..start(&chain(3), "{}") };
+    let view = house.engine().start(ended).await.unwrap();
+    assert_eq!((view.row.status.as_str(), view.quiet), ("completed", true));
+    let asks = "wonder: 1\nname: asks\nnodes:\n  ask: {human_gate: {title: Well?}}\n";
+    let waits = Start { wait_ms: 60_000, ..start(asks, "{}") };
+    let view = house.engine().start(waits).await.unwrap();
+    assert_eq!((view.row.status.as_str(), view.waiting.len()), ("waiting", 1));
+    let sleeps = "wonder: 1\nname: sleeps\nnodes:\n  nap: {sleep: 1h}\n";
+    let late = Start { wait_ms: 1, ..start(sleeps, "{}") };
+    let view = house.engine().start(late).await.unwrap();
+    assert_eq!((view.row.status.as_str(), view.quiet), ("running", false));
 }
