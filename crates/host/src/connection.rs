@@ -222,7 +222,7 @@ async fn act(options: &Options) -> Reply<Way> {
             Claim::Taken(owner) => {
                 last = owner.or(last);
                 if let Some(owner) = last.clone().filter(answers) {
-                    return Ok(Way::Asking(Remote { socket: owner.socket.clone() }, owner));
+                    return Ok(Way::Asking(Remote::new(owner.socket.clone()), owner));
                 }
             }
         }
@@ -240,7 +240,7 @@ fn answers(owner: &Owner) -> bool {
 
 async fn look(options: &Options) -> Reply<Way> {
     if let Some(owner) = lock::owner(&options.home).filter(answers) {
-        return Ok(Way::Asking(Remote { socket: owner.socket.clone() }, owner));
+        return Ok(Way::Asking(Remote::new(owner.socket.clone()), owner));
     }
     fire_overdue(options)?;
     Ok(Way::Reading(Host::new(options, None, Shared::default())))

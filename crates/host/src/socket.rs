@@ -1,9 +1,12 @@
-//! The way in for a second process: requests as lines of JSON over a Unix socket, one connection each.
+//! The way in for a second process: requests and answers as lines of JSON over a Unix socket. A connection
+//! carries one request at a time; who asks keeps it for the next.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use wonder_engine::{Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
 
@@ -41,37 +44,45 @@ pub(crate) async fn serve(listener: UnixListener, host: Host) {
 
 async fn converse(stream: UnixStream, host: &Host) -> std::io::Result<()> {
     let (reading, mut writing) = stream.into_split();
-    let mut line = String::new();
-    let mut reader = BufReader::new(reading.take(MESSAGE_BYTES_MAX));
-    reader.read_line(&mut line).await?;
-    let answer = match serde_json::from_str::<Request>(&line) {
-        Err(error) => Answered::Err(
-            EngineError::new(
-                ErrorCode::Unsupported,
-                format!("the owner does not understand the request: {error}"),
-            )
-            .help("Both processes must be the same version of wonder."),
-        ),
-        Ok(request) => {
-            let mut gone = [0; 1];
-            tokio::select! {
-                answer = host.ask(request) => match answer {
-                    Ok(response) => Answered::Ok(response),
-                    Err(error) => Answered::Err(error),
-                },
-                _ = reader.read(&mut gone) => return Ok(()),
-            }
+    let mut reader = BufReader::new(reading);
+    loop {
+        let mut line = String::new();
+        if (&mut reader).take(MESSAGE_BYTES_MAX).read_line(&mut line).await? == 0 {
+            return Ok(());
+        }
+        let Some(answer) = answer(&line, host, &mut reader).await else { return Ok(()) };
+        let mut text = serde_json::to_vec(&answer)?;
+        text.push(b'\n');
+        writing.write_all(&text).await?;
+    }
+}
+
+/// None if whoever asked has gone meanwhile: nobody sends anything before the answer is there.
+async fn answer(line: &str, host: &Host, reader: &mut BufReader<OwnedReadHalf>) -> Option<Answered> {
+    let request = match serde_json::from_str::<Request>(line) {
+        Ok(request) => request,
+        Err(error) => {
+            let message = format!("the owner does not understand the request: {error}");
+            let help = "Both processes must be the same version of wonder.";
+            return Some(Answered::Err(EngineError::new(ErrorCode::Unsupported, message).help(help)));
         }
     };
-    let mut text = serde_json::to_vec(&answer)?;
-    text.push(b'\n');
-    writing.write_all(&text).await
+    let mut gone = [0; 1];
+    tokio::select! {
+        answer = host.ask(request) => Some(match answer {
+            Ok(response) => Answered::Ok(response),
+            Err(error) => Answered::Err(error),
+        }),
+        _ = reader.read(&mut gone) => None,
+    }
 }
 
 /// An engine that is another process.
 #[derive(Debug)]
 pub(crate) struct Remote {
-    pub(crate) socket: std::path::PathBuf,
+    socket: PathBuf,
+    /// Connections that nobody uses just now.
+    idle: Mutex<Vec<BufReader<UnixStream>>>,
 }
 
 impl Engine for Remote {
@@ -81,24 +92,39 @@ impl Engine for Remote {
 }
 
 impl Remote {
+    pub(crate) fn new(socket: PathBuf) -> Remote {
+        Remote { socket, idle: Mutex::default() }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<BufReader<UnixStream>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn exchange(&self, request: Request) -> Reply<Response> {
-        let lost = |error: std::io::Error| {
-            let message = format!("the process that owns the database does not answer: {error}");
-            EngineError::new(ErrorCode::Disconnected, message)
-        };
-        let mut stream = UnixStream::connect(&self.socket).await.map_err(lost)?;
         let mut text = serde_json::to_vec(&request).map_err(|e| EngineError::internal(e.to_string()))?;
         text.push(b'\n');
+        let kept = self.idle().pop();
+        let mut stream = match kept {
+            Some(stream) => stream,
+            None => BufReader::new(UnixStream::connect(&self.socket).await.map_err(lost)?),
+        };
         stream.write_all(&text).await.map_err(lost)?;
         let mut answer = String::new();
-        BufReader::new(&mut stream).read_line(&mut answer).await.map_err(lost)?;
-        match serde_json::from_str(&answer) {
-            Ok(Answered::Ok(response)) => Ok(response),
-            Ok(Answered::Err(error)) => Err(error),
-            Err(_) => Err(EngineError::new(
-                ErrorCode::Disconnected,
-                "the process that owned the database left in the middle of an answer",
-            )),
+        stream.read_line(&mut answer).await.map_err(lost)?;
+        let Ok(answer) = serde_json::from_str(&answer) else {
+            let message = "the process that owned the database left in the middle of an answer";
+            return Err(EngineError::new(ErrorCode::Disconnected, message));
+        };
+        // Dropped in the middle of a question, a connection is closed: the owner notices.
+        self.idle().push(stream);
+        match answer {
+            Answered::Ok(response) => Ok(response),
+            Answered::Err(error) => Err(error),
         }
     }
+}
+
+fn lost(error: std::io::Error) -> EngineError {
+    let message = format!("the process that owns the database does not answer: {error}");
+    EngineError::new(ErrorCode::Disconnected, message)
 }
