@@ -216,3 +216,23 @@ nodes:
         assert_eq!(told.view["output"], json!({"got": got}));
     }
 }
+
+#[test]
+fn who_edits_the_input_says_only_what_is_to_be_another() {
+    let place = Place::new();
+    let file = place.file(
+        "edited.yaml",
+        "
+wonder: 1
+name: edited
+nodes:
+  a: {update_context: {set: {n: '7', m: '8'}}, next: [{to: b}]}
+  b: {shell: {command: 'test {{ input.x }} = good && echo {{ state.n }}{{ state.m }}', timeout: 30s}, on_error: {do: escalate}, output_mapping: {output.said: result.stdout}}
+",
+    );
+    let run = place.json(&["run", &file, "--input", "x=bad"], 3);
+    let id = run["run"].as_str().expect("an id");
+    // What the node reads of the run's input, and one key of the state: the other stays.
+    let ended = place.json(&["answer", id, "action=retry", "input.x=good", "input.state.m=9"], 0);
+    assert_eq!(ended["output"]["said"], json!("79\n"));
+}

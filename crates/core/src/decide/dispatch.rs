@@ -1,6 +1,7 @@
 //! Sending tasks to workers: their input, their reservation, their turn.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::command::{Command, TaskOrder};
 use crate::error::Failure;
@@ -109,8 +110,9 @@ impl Decision<'_> {
         };
         match (token.overrides.input.as_map(), input.as_map().is_some()) {
             (Some(over), true) => {
+                let by_roots = matches!(node.input, NodeInput::Named(_)) && node.stands_for.is_none();
                 for (key, value) in over {
-                    input.set_path(std::slice::from_ref(key), value.clone());
+                    lay_over(&mut input, key, value, by_roots);
                 }
             }
             _ if !token.overrides.input.is_null() => input = token.overrides.input.clone(),
@@ -150,6 +152,22 @@ impl Decision<'_> {
             }
             NodeInput::Empty => Value::empty_map(),
         })
+    }
+}
+
+/// Puts what somebody gave for a node's input over what it would have. Where the input is what the node's own
+/// texts name, under their roots, people mean the keys of `input`, and within another root the keys of that.
+fn lay_over(input: &mut Value, key: &Arc<str>, value: &Value, by_roots: bool) {
+    const ROOTS: [&str; 7] = ["input", "state", "output", "needs", "run", "_branch", "_last_error"];
+    let is_root = ROOTS.contains(&&**key) || input.get(key).is_some();
+    match value.as_map() {
+        Some(inner) if by_roots && is_root => {
+            for (within, value) in inner {
+                input.set_path(&[key.clone(), within.clone()], value.clone());
+            }
+        }
+        _ if by_roots && !is_root => input.set_path(&["input".into(), key.clone()], value.clone()),
+        _ => input.set_path(std::slice::from_ref(key), value.clone()),
     }
 }
 
