@@ -1,5 +1,6 @@
 """Our own figures, read from what `wonder-bench --json` wrote. A figure that is not there stays absent."""
 
+import datetime
 import json
 from dataclasses import dataclass
 
@@ -33,6 +34,7 @@ class Ours:
     # Lists of one, so that they are read like those of the peers.
     figures: dict
     w4_way: str
+    measured: str
 
 
 def first_named(measured, beginnings):
@@ -52,4 +54,6 @@ def read(path):
             found[name] = [figure["value"] * factor]
     w4 = first_named(measured, NAMES["w4_p50"][0])
     way = " not measured" if not w4 else " HTTP" if "HTTP" in w4["name"] else " the owner's Unix socket"
-    return Ours(found, way)
+    at = path.stat().st_mtime if path.exists() else 0
+    when = datetime.datetime.fromtimestamp(at, datetime.timezone.utc)
+    return Ours(found, way, f"{when:%Y-%m-%d %H:%M} UTC")

@@ -114,17 +114,16 @@ WONDER = [
     "Wonder",
     "this tree",
     "SQLite WAL, synchronous FULL, one commit a node, grouped over runs",
-    "in process (W1 to W3, W5), over its socket or HTTP (W4), as its binary (W6)",
-    "`wonder resume`, or by itself in a server",
+    "in process (W1 to W3, W5), over its socket (W4), as its binary (W6)",
+    "`wonder resume`",
     number(PARKED),
-    "just before",
 ]
 
 
-def peers_table(peers, results):
+def peers_table(peers, results, measured):
     yield line(["", "versions", "a step is safe by", "runs as", "after a crash", "parked in W5", "measured"])
-    yield line(["---"] * len(WONDER))
-    yield line(WONDER)
+    yield line(["---"] * (len(WONDER) + 1))
+    yield line([*WONDER, measured])
     for peer, result in zip(peers, results):
         parked = number(result["sizes"]["w5"]) if "w5" in result["sizes"] else "-"
         about = [versions_text(peer.name), peer.durability, peer.runs, peer.recovery]
@@ -179,7 +178,7 @@ def write(path, peers, ours, results):
         "# Beside the peers", "",
         f"Written by `make bench-peers` on {today}. {machine()}.", small,
         *main_table(peers, ours.figures, results), "",
-        "## The peers", "", *peers_table(peers, results), "",
+        "## The peers", "", *peers_table(peers, results, ours.measured), "",
         "## What failed", "", *failures(peers, results), "",
         "## How to read this", "", READING.format(w4=ours.w4_way), "",
     ]

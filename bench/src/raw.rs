@@ -49,7 +49,7 @@ pub(crate) fn measure(dir: &Path) -> Raw {
 fn rows_per_second(dir: &Path, rows: usize, rest: Duration) -> f64 {
     let path = dir.join(format!("raw-{rows}.db"));
     let connection = Connection::open(&path).expect("a database");
-    let pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; \
+    let pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
                    CREATE TABLE t (a INTEGER, b INTEGER, c TEXT, PRIMARY KEY (a, b)) WITHOUT ROWID;";
     connection.execute_batch(pragmas).expect("pragmas");
     let body = "x".repeat(300);

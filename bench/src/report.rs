@@ -11,12 +11,13 @@ use crate::{TIMES, median, process, work};
 
 type Workload = for<'r> fn(&'r mut Report) -> Pin<Box<dyn Future<Output = ()> + 'r>>;
 
+/// W5 first: what it adds to the memory shows only in a process that has not used much before.
 pub(crate) const WORKLOADS: [(&str, Workload); 9] = [
+    ("w5", |report| Box::pin(w5(report))),
     ("w1", |report| Box::pin(w1(report))),
     ("w2", |report| Box::pin(w2(report))),
     ("w3", |report| Box::pin(w3(report))),
     ("w4", |report| Box::pin(w4(report))),
-    ("w5", |report| Box::pin(w5(report))),
     ("w6", |report| Box::pin(w6(report))),
     ("w7", |report| Box::pin(w7(report))),
     ("w8", |report| Box::pin(w8(report))),
@@ -139,7 +140,8 @@ async fn w5(report: &mut Report) {
     for _ in 0..TIMES {
         all.push(work::parked(&dir, 10_000).await);
     }
-    let (park, grown) = (median_of(&all, |one| one.park_s), median_of(&all, |one| one.growth_mb));
+    let park = median_of(&all, |one| one.park_s);
+    let grown = all.iter().map(|one| one.growth_mb).fold(0.0, f64::max);
     let answer = median_of(&all, |one| one.answer_s);
     report.line("W5 10 000 runs parked", park, "s", "<= 2", park <= 2.0);
     report.line("W5 memory for them", grown, "MB", "<= 30", grown <= 30.0);
