@@ -144,15 +144,15 @@ impl Driver {
 
     /// Runs of this turn that have ended tell whoever called them.
     pub(super) fn tell_ends(&mut self) {
-        for id in self.touched.clone() {
-            let Some(hosted) = self.runs.get_mut(&id) else { continue };
+        for id in &self.touched {
+            let Some(hosted) = self.runs.get_mut(id) else { continue };
             let Some(outcome) = hosted.run.outcome() else {
                 // A retry has opened it again.
                 hosted.told = false;
                 continue;
             };
             // What was called back may still cost: until it has reported, nobody knows how much.
-            if hosted.parent.is_some() && self.executor.has_tasks_of(&id) {
+            if hosted.parent.is_some() && self.executor.has_tasks_of(id) {
                 continue;
             }
             if std::mem::replace(&mut hosted.told, true) {

@@ -1,5 +1,7 @@
 //! Rows that follow from what happened: events, the run's line in lists, gates, timers, snapshots.
 
+use std::collections::BTreeSet;
+
 use wonder_core::def::Name;
 use wonder_core::event::{Event, EventKind, GateId};
 use wonder_core::graph::NodeIx;
@@ -31,19 +33,21 @@ impl Driver {
 
     /// The lines of this turn's runs, and of those that called them.
     pub(super) fn write_rows(&mut self) {
-        for id in self.touched.clone() {
-            self.write_ancestors(&id);
-            self.write_row(&id);
-            self.time(&id);
-            self.snapshot(&id);
+        let touched = std::mem::take(&mut self.touched);
+        for id in &touched {
+            self.write_ancestors(id, &touched);
+            self.write_row(id);
+            self.time(id);
+            self.snapshot(id);
         }
+        self.touched = touched;
     }
 
     /// A parent is quiet or not as its children are.
-    fn write_ancestors(&mut self, id: &Name) {
+    fn write_ancestors(&mut self, id: &Name, touched: &BTreeSet<Name>) {
         let mut above = self.runs.get(id).and_then(|hosted| hosted.parent.clone());
         while let Some(parent) = above {
-            if self.touched.contains(&parent) {
+            if touched.contains(&parent) {
                 return;
             }
             let was_quiet = !self.runs.contains_key(&parent);
