@@ -11,8 +11,8 @@ use crate::Durability;
 
 /// Statements of the hot path and of every query together.
 /// The log begins anew after so many pages. A commit into a file that is there already is faster by a third than
-/// one that makes it longer; shorter still, and writing back would cost more than that.
-const WAL_PAGES: u32 = 512;
+/// one that makes it longer, so not many more; who asks while it is written back waits for that, so not fewer.
+const WAL_PAGES: u32 = 1_000;
 const STATEMENTS: usize = 64;
 /// Readers of other processes hold the file for moments only.
 const BUSY: Duration = Duration::from_secs(30);
