@@ -286,7 +286,7 @@ mod tests {
         let own = variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
         let environment =
             std::iter::once(home).chain(own).map(|(name, value)| (name.to_owned(), value)).collect();
-        Surroundings { environment, workdir: dir.join("work") }
+        Surroundings { environment, workdir: dir.join("desk") }
     }
 
     fn write(path: PathBuf, text: &str) {
@@ -311,20 +311,20 @@ mod tests {
             dir.join("me/.config/wonder/config.toml"),
             "home = \"~/runs\"\ndurability = \"normal\"\ngrace = \"3s\"\n",
         );
-        write(dir.join("work/wonder.toml"), "home = \"here\"\nallow_hosts = [\"db:5432\"]\n");
+        write(dir.join("desk/wonder.toml"), "home = \"here\"\nallow_hosts = [\"db:5432\"]\n");
         let both = Config::read(None, &around(dir, &[])).unwrap();
-        assert_eq!(both.home, dir.join("work/here"));
+        assert_eq!(both.home, dir.join("desk/here"));
         assert_eq!((both.durable, both.grace_ms), (false, Some(3_000)));
         assert_eq!(both.allow_hosts, ["db:5432"]);
 
-        write(dir.join("work/wonder.toml"), "[projects.lab]\nbudget_usd = 0.5\nper = \"month\"\n");
+        write(dir.join("desk/wonder.toml"), "[projects.lab]\nbudget_usd = 0.5\nper = \"month\"\n");
         let lab = ProjectBudget { usd_micros: 500_000, tokens: 0, per: Period::Month };
         let budgets = Config::read(None, &around(dir, &[])).unwrap().projects;
         assert_eq!(budgets, BTreeMap::from([("lab".to_owned(), lab)]));
 
         let told = around(dir, &[("WONDER_HOME", "there"), ("WONDER_MAX_PARALLEL_TASKS", "2")]);
         let environment = Config::read(None, &told).unwrap();
-        assert_eq!((environment.home, environment.tasks_max), (dir.join("work/there"), 2));
+        assert_eq!((environment.home, environment.tasks_max), (dir.join("desk/there"), 2));
         assert_eq!(Config::read(Some(Path::new("/flag")), &told).unwrap().home, Path::new("/flag"));
     }
 
@@ -333,24 +333,24 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         let case = |text: &str, variables: &[(&str, &str)]| {
-            write(dir.join("work/wonder.toml"), text);
+            write(dir.join("desk/wonder.toml"), text);
             told(dir, Config::read(None, &around(dir, variables)))
         };
         insta::assert_snapshot!(case("max_paralel_tasks = 2\n", &[]), @"
-        error: DIR/work/wonder.toml: there is no setting `max_paralel_tasks`
+        error: DIR/desk/wonder.toml: there is no setting `max_paralel_tasks`
         help: did you mean `max_parallel_tasks`?
         ");
-        insta::assert_snapshot!(case("grace = 5\n", &[]), @r#"error: DIR/work/wonder.toml: grace: expected a duration with its unit, such as "30s" or "5m", found 5"#);
-        insta::assert_snapshot!(case("durability = \"fast\"\n", &[]), @r#"error: DIR/work/wonder.toml: durability: expected "full" or "normal", found "fast""#);
+        insta::assert_snapshot!(case("grace = 5\n", &[]), @r#"error: DIR/desk/wonder.toml: grace: expected a duration with its unit, such as "30s" or "5m", found 5"#);
+        insta::assert_snapshot!(case("durability = \"fast\"\n", &[]), @r#"error: DIR/desk/wonder.toml: durability: expected "full" or "normal", found "fast""#);
         insta::assert_snapshot!(case("", &[("WONDER_MAX_PARALLEL_TASKS", "many")]), @r#"error: $WONDER_MAX_PARALLEL_TASKS: expected a whole number above 0, found "many""#);
-        insta::assert_snapshot!(case("[projects.default]\nbudget_usd = \"much\"\n", &[]), @r#"error: DIR/work/wonder.toml: projects.default.budget_usd: expected dollars above 0, such as 20 or 0.5, found "much""#);
-        insta::assert_snapshot!(case("[projects.default]\nper = \"year\"\n", &[]), @r#"error: DIR/work/wonder.toml: projects.default.per: expected "day" or "month"; without it the budget is for ever, found "year""#);
+        insta::assert_snapshot!(case("[projects.default]\nbudget_usd = \"much\"\n", &[]), @r#"error: DIR/desk/wonder.toml: projects.default.budget_usd: expected dollars above 0, such as 20 or 0.5, found "much""#);
+        insta::assert_snapshot!(case("[projects.default]\nper = \"year\"\n", &[]), @r#"error: DIR/desk/wonder.toml: projects.default.per: expected "day" or "month"; without it the budget is for ever, found "year""#);
         insta::assert_snapshot!(case("[projects.default]\nbudget = 3\n", &[]), @"
-        error: DIR/work/wonder.toml: projects.default.budget: there is no such setting
+        error: DIR/desk/wonder.toml: projects.default.budget: there is no such setting
         help: a project has budget_usd, budget_tokens, per
         ");
         insta::assert_snapshot!(case("home = [", &[]), @"
-        error: DIR/work/wonder.toml: TOML parse error at line 1, column 9
+        error: DIR/desk/wonder.toml: TOML parse error at line 1, column 9
           |
         1 | home = [
           |         ^

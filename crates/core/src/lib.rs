@@ -79,6 +79,7 @@ pub mod limits;
 pub mod mock;
 pub mod path;
 pub mod problem;
+pub mod reserve;
 pub mod run;
 pub mod schedule;
 pub mod schema;

@@ -54,6 +54,10 @@ async fn converse(stream: UnixStream, host: &Host) -> std::io::Result<()> {
         let mut text = serde_json::to_vec(&answer)?;
         text.push(b'\n');
         writing.write_all(&text).await?;
+        if !line.ends_with('\n') {
+            // Longer than a message may be: the rest of it is no message.
+            return Ok(());
+        }
     }
 }
 

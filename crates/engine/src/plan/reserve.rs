@@ -4,15 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wonder_core::cost::{Allowance, price_usd_micros};
-use wonder_core::def::{
-    Backoff, BackoffKind, Implementation, LlmCall, MockUsage, Name, NodeTimeout, OnFailure, Prices, Text,
-    Tree,
-};
+use wonder_core::cost::Allowance;
+use wonder_core::def::{Backoff, BackoffKind, Implementation, LlmCall, Name, NodeTimeout, OnFailure, Prices};
 use wonder_core::error::ErrorKind;
 use wonder_core::graph::{Graph, MapTree, Node, NodeInput, Perform, Response, Rule, Task};
-use wonder_core::limits::{MODEL_TURNS_MAX, OUTPUT_TOKENS_RESERVED};
-use wonder_core::value::Value;
+use wonder_core::mock;
+use wonder_core::reserve::{worst_call, written_bytes};
 
 /// What a call's input is taken to have where only the run can tell.
 pub(super) const INPUT_BYTES_ASSUMED: u64 = 4_096;
@@ -44,16 +41,7 @@ impl Priced<'_> {
         for step in &task.steps {
             match &step.action.def.implementation {
                 Implementation::LlmCall(call) => self.call(node, call, input_bytes, &mut reserve),
-                Implementation::Mock(mock) => {
-                    let most = |what: fn(&MockUsage) -> u64| {
-                        mock.outcomes.iter().map(|outcome| what(&outcome.usage)).max().unwrap_or(0)
-                    };
-                    reserve.allowance.add(&Allowance {
-                        usd_micros: most(|usage| usage.usd_micros),
-                        tokens: most(|usage| usage.input_tokens.saturating_add(usage.output_tokens)),
-                        calls: 1,
-                    });
-                }
+                Implementation::Mock(mock) => reserve.allowance.add(&mock::worst(mock)),
                 _ => {}
             }
         }
@@ -65,25 +53,15 @@ impl Priced<'_> {
         let mut worst = Allowance::default();
         for model in self.models(node, call) {
             let profile = self.graph.models.get(&model);
-            let answer = call.max_tokens.or(profile.and_then(|profile| profile.max_output_tokens));
-            let answer = answer.unwrap_or(OUTPUT_TOKENS_RESERVED);
-            let turns = match call.tools.is_empty() {
-                true => 1,
-                false => u64::from(call.max_turns.unwrap_or(MODEL_TURNS_MAX)),
-            };
-            let prompt = prompt_bytes(self.graph, call).saturating_add(input_bytes);
-            // Each turn of a tool loop sends what came before it again.
-            let again = answer.saturating_mul(turns.saturating_mul(turns.saturating_sub(1)) / 2);
-            let sent = prompt.saturating_mul(turns).saturating_add(again);
-            let answered = answer.saturating_mul(turns);
             let prices = self.prices(&model);
             if prices.is_none() {
                 reserve.unpriced.insert(model.clone());
             }
-            let usd_micros = price_usd_micros(&prices.unwrap_or_default(), sent, 0, answered);
-            worst.usd_micros = worst.usd_micros.max(usd_micros);
-            worst.tokens = worst.tokens.max(sent.saturating_add(answered));
-            worst.calls = worst.calls.max(turns);
+            let bytes = written_bytes(self.graph, call).saturating_add(input_bytes);
+            let one = worst_call(call, profile, &prices.unwrap_or_default(), bytes);
+            worst.usd_micros = worst.usd_micros.max(one.usd_micros);
+            worst.tokens = worst.tokens.max(one.tokens);
+            worst.calls = worst.calls.max(one.calls);
         }
         reserve.allowance.add(&worst);
     }
@@ -114,20 +92,6 @@ impl Priced<'_> {
 
 pub(super) fn is_free(provider: &str) -> bool {
     FREE.contains(&provider)
-}
-
-/// Everything a call sends beside its input, as the core counts it: a token for each byte.
-fn prompt_bytes(graph: &Graph, call: &LlmCall) -> u64 {
-    let text = |text: &Option<Text>| text.as_ref().map_or(0, |text| text.text.len());
-    let spec = call.prompt_spec.as_ref().and_then(|name| graph.bundle.prompts.get(&name.text));
-    let by_name = spec.map_or(0, |spec| {
-        let examples: usize = spec.examples.iter().map(Value::size).sum();
-        spec.template.text.len() + text(&spec.system) + examples
-    });
-    let json = |tree: &Tree| serde_json::to_string(tree).map_or(0, |text| text.len());
-    let messages = call.messages.as_ref().map_or(0, json);
-    let schema = call.output_schema.as_ref().map_or(0, |schema| schema.doc.size());
-    (text(&call.prompt) + text(&call.system) + by_name + messages + schema) as u64
 }
 
 /// The size of a task's input: nothing to speak of if it reads nothing.

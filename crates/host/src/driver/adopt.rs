@@ -14,11 +14,18 @@ impl Driver {
     pub(super) fn adopt(&mut self, id: &Name) -> Reply<()> {
         self.hosted(id)?;
         let root = self.runs[id].root.clone();
-        if !self.shared.drive(&root) {
+        if self.shared.is_driven(&root) {
             return Ok(());
         }
+        self.hosted(&root)?;
         let tree = self.store.reader().tree(&root)?;
-        for run in tree.into_iter().filter(|run| !run.row.status.is_end()) {
+        let live: Vec<_> = tree.into_iter().filter(|run| !run.row.status.is_end()).collect();
+        // What has ended is not carried on; a retry of this turn is not in its row yet.
+        if live.is_empty() && self.runs[&root].run.status().is_end() {
+            return Ok(());
+        }
+        self.shared.drive(&root);
+        for run in live {
             let id: Name = run.row.run.into();
             // One that is damaged is set aside; the others go on.
             if self.hosted(&id).is_ok() {

@@ -42,7 +42,8 @@ impl Driver {
         };
         // What follows from it belongs to the answer, and nothing is told before it is committed.
         match done {
-            Ok(run) if stays_ms > 0 => self.stay(run, stays_ms, reply),
+            // It may have been asked for before, and be over.
+            Ok(run) if stays_ms > 0 => self.wait(run, stays_ms, reply),
             done => self.replies.push((reply, done)),
         }
     }
@@ -154,10 +155,6 @@ impl Driver {
         if over {
             return self.replies.push((reply, Ok(run)));
         }
-        self.stay(run, wait_ms, reply);
-    }
-
-    fn stay(&mut self, run: Name, wait_ms: u64, reply: Asker) {
         let until = Instant::now() + Duration::from_millis(wait_ms);
         self.waiters.entry(run).or_default().push(Waiter { until, reply });
     }

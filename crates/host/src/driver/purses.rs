@@ -4,7 +4,7 @@
 //! A task that can cost nothing is never held. If nothing of the project is out and what waits still does
 //! not fit, its runs only wait: for another budget, or another day.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wonder_core::Command;
 use wonder_core::command::TaskOrder;
@@ -19,10 +19,7 @@ use crate::project::{self, ProjectBudget, Spent};
 use crate::store::{Reader, Write};
 
 #[derive(Debug, Default)]
-pub(crate) struct Purses {
-    purses: BTreeMap<Name, Purse>,
-    held: Vec<(Name, Box<TaskOrder>)>,
-}
+pub(crate) struct Purses(BTreeMap<Name, Purse>);
 
 #[derive(Debug)]
 struct Purse {
@@ -30,11 +27,20 @@ struct Purse {
     /// Of the period that began on this day.
     first_day: i64,
     spent: Spent,
-    /// The most that tasks which are out may spend.
+    /// The most that tasks which are out may spend, and the sum of that.
     out: BTreeMap<TaskKey, Allowance>,
+    reserved: Allowance,
+    /// What does not fit now, the oldest first. Who was told not to begin is only taken out of `held`.
+    line: VecDeque<Box<TaskOrder>>,
+    held: BTreeSet<TaskKey>,
 }
 
 impl Purse {
+    fn new(budget: ProjectBudget, first_day: i64, spent: Spent) -> Purse {
+        let (out, reserved) = (BTreeMap::new(), Allowance::default());
+        Purse { budget, first_day, spent, out, reserved, line: VecDeque::new(), held: BTreeSet::new() }
+    }
+
     /// A new period begins with nothing spent.
     fn turn_over(&mut self) {
         let first_day = self.budget.per.first_day(clock::now());
@@ -43,27 +49,43 @@ impl Purse {
         }
     }
 
-    /// Where a worker has to stop: at what was reserved, if the project is bounded there.
-    fn allowance(&self, reserved: &Allowance, own: Allowance) -> Allowance {
-        let bounded =
-            |bound: u64, reserved: u64, own: u64| if bound > 0 && own == 0 { reserved } else { own };
+    fn fits(&self, more: &Allowance) -> bool {
+        let within = |bound: u64, spent: u64, out: u64, more: u64| {
+            bound == 0 || more == 0 || spent.saturating_add(out).saturating_add(more) <= bound
+        };
         let ProjectBudget { usd_micros, tokens, .. } = self.budget;
-        Allowance {
-            usd_micros: bounded(usd_micros, reserved.usd_micros, own.usd_micros),
-            tokens: bounded(tokens, reserved.tokens, own.tokens),
-            ..own
+        within(usd_micros, self.spent.usd_micros, self.reserved.usd_micros, more.usd_micros)
+            && within(tokens, self.spent.tokens, self.reserved.tokens, more.tokens)
+    }
+
+    fn take(&mut self, key: TaskKey, worst: Allowance) {
+        if self.out.insert(key, worst).is_none() {
+            self.reserved.add(&worst);
         }
     }
 
-    fn fits(&self, more: &Allowance) -> bool {
-        let mut out = *more;
-        self.out.values().for_each(|allowance| out.add(allowance));
-        let within = |bound: u64, spent: u64, out: u64, more: u64| {
-            bound == 0 || more == 0 || spent.saturating_add(out) <= bound
-        };
+    fn give_back(&mut self, key: &TaskKey) {
+        self.held.remove(key);
+        if let Some(worst) = self.out.remove(key) {
+            self.reserved.subtract(&worst);
+        }
+    }
+
+    fn hold(&mut self, key: TaskKey, order: Box<TaskOrder>) {
+        if self.held.insert(key) {
+            self.line.push_back(order);
+        }
+    }
+
+    /// Where a worker has to stop: at what was reserved, if the project is bounded there.
+    fn allowance(&self, worst: &Allowance, own: Allowance) -> Allowance {
+        let bounded = |bound: u64, worst: u64, own: u64| if bound > 0 && own == 0 { worst } else { own };
         let ProjectBudget { usd_micros, tokens, .. } = self.budget;
-        within(usd_micros, self.spent.usd_micros, out.usd_micros, more.usd_micros)
-            && within(tokens, self.spent.tokens, out.tokens, more.tokens)
+        Allowance {
+            usd_micros: bounded(usd_micros, worst.usd_micros, own.usd_micros),
+            tokens: bounded(tokens, worst.tokens, own.tokens),
+            ..own
+        }
     }
 }
 
@@ -72,21 +94,19 @@ impl Purses {
         let mut purses = BTreeMap::new();
         for (name, budget) in budgets {
             let first_day = budget.per.first_day(clock::now());
-            let spent = reader.spent(name, first_day)?;
-            let purse = Purse { budget: *budget, first_day, spent, out: BTreeMap::new() };
+            let purse = Purse::new(*budget, first_day, reader.spent(name, first_day)?);
             purses.insert(name.as_str().into(), purse);
         }
-        Ok(Purses { purses, held: Vec::new() })
+        Ok(Purses(purses))
     }
 
     pub(super) fn holds_any(&self) -> bool {
-        !self.held.is_empty()
+        self.0.values().any(|purse| !purse.held.is_empty())
     }
+}
 
-    fn holds(&self, run: &str, token: u64, attempt: u32) -> bool {
-        let is = |order: &TaskOrder| *order.run == *run && order.token.0 == token && order.attempt == attempt;
-        self.held.iter().any(|(_, order)| is(order))
-    }
+fn key_of(order: &TaskOrder) -> TaskKey {
+    TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt }
 }
 
 impl Driver {
@@ -98,58 +118,78 @@ impl Driver {
         }
         let day = project::day(clock::now());
         self.batch.push(Write::Spent { project: project.clone(), day, spent });
-        if let Some(purse) = self.purses.purses.get_mut(project) {
+        if let Some(purse) = self.purses.0.get_mut(project) {
             purse.turn_over();
             purse.spent.add(spent);
         }
     }
 
+    /// The worst case of a task, whether or not a budget of its run bounds it.
+    fn worst(&self, order: &TaskOrder) -> Allowance {
+        let out = self.runs.get(&order.run).map(|hosted| &hosted.run.state().out);
+        out.and_then(|out| out.get(&(order.token, order.attempt))).map(|out| out.reserved).unwrap_or_default()
+    }
+
     /// Keeps an order that does not fit its project's budget now. None: it was kept.
     pub(super) fn within_budget(&mut self, mut order: Box<TaskOrder>) -> Option<Box<TaskOrder>> {
-        if self.purses.purses.is_empty() {
+        if self.purses.0.is_empty() {
             return Some(order);
         }
-        let hosted = self.runs.get(&order.run)?;
-        let project = hosted.project.clone();
-        let Some(purse) = self.purses.purses.get_mut(&project) else { return Some(order) };
+        let (project, worst) = (&self.runs.get(&order.run)?.project, self.worst(&order));
+        let Some(purse) = self.purses.0.get_mut(project) else { return Some(order) };
         purse.turn_over();
-        // Its worst case, whether or not a budget of the run bounds it.
-        let out = hosted.run.state().out.get(&(order.token, order.attempt));
-        let reserved = out.map(|out| out.reserved).unwrap_or_default();
-        if purse.fits(&reserved) {
-            let key = TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt };
-            purse.out.insert(key, reserved);
-            order.allowance = purse.allowance(&reserved, order.allowance);
-            return Some(order);
+        let key = key_of(&order);
+        if !purse.fits(&worst) {
+            purse.hold(key, order);
+            return None;
         }
-        self.purses.held.push((project, order));
-        None
+        purse.take(key, worst);
+        order.allowance = purse.allowance(&worst, order.allowance);
+        Some(order)
     }
 
     /// A task is out no more, or was told not to begin.
     pub(super) fn give_back(&mut self, key: &TaskKey) {
-        let is = |order: &TaskOrder| {
-            order.run == key.run && order.token == key.token && order.attempt == key.attempt
-        };
-        self.purses.held.retain(|(_, order)| !is(order));
-        for purse in self.purses.purses.values_mut() {
-            purse.out.remove(key);
-        }
+        self.purses.0.values_mut().for_each(|purse| purse.give_back(key));
     }
 
-    /// What was held is ordered if it fits now. Runs that only wait are looked at again: their rows say so.
+    /// What was held is ordered as far as it fits now, the oldest first.
     pub(super) fn release_held(&mut self) {
         if !self.purses.holds_any() {
             return;
         }
-        for (_, order) in std::mem::take(&mut self.purses.held) {
-            let run = order.run.clone();
-            self.order(&run, Command::RunTask(order));
+        for project in self.purses.0.keys().cloned().collect::<Vec<_>>() {
+            while let Some(order) = self.next_held(&project) {
+                let run = order.run.clone();
+                self.order(&run, Command::RunTask(order));
+            }
+            self.tell_starved(&project);
         }
-        let starved: Vec<Name> = self.purses.held.iter().map(|(_, order)| order.run.clone()).collect();
-        for run in starved {
+    }
+
+    fn next_held(&mut self, project: &Name) -> Option<Box<TaskOrder>> {
+        let purse = self.purses.0.get_mut(project)?;
+        purse.turn_over();
+        while purse.line.front().is_some_and(|order| !purse.held.contains(&key_of(order))) {
+            purse.line.pop_front();
+        }
+        let next = self.purses.0[project].line.front()?;
+        let (key, worst) = (key_of(next), self.worst(next));
+        let purse = self.purses.0.get_mut(project).filter(|purse| purse.fits(&worst))?;
+        purse.held.remove(&key);
+        purse.line.pop_front()
+    }
+
+    /// Runs that only wait now are looked at once more: their rows are to say so.
+    fn tell_starved(&mut self, project: &Name) {
+        let purse = &self.purses.0[project];
+        if !purse.out.is_empty() {
+            return;
+        }
+        let waiting: BTreeSet<Name> = purse.held.iter().map(|key| key.run.clone()).collect();
+        for run in waiting {
             let told = self.runs.get(&run).is_some_and(|hosted| hosted.is_stored_as(Status::Waiting));
-            if self.is_quiet(&run) && !told {
+            if !told && self.is_quiet(&run) {
                 self.touched.insert(run);
             }
         }
@@ -157,24 +197,66 @@ impl Driver {
 
     /// All that this run has out is held, and nothing that is out of its project can make room.
     pub(super) fn is_starved(&self, id: &str) -> bool {
-        let Some(hosted) = self.runs.get(id).filter(|_| self.purses.holds_any()) else { return false };
-        let state = hosted.run.state();
-        let held = |token: u64, attempt: u32| self.purses.holds(id, token, attempt);
-        let mut tasks = state.out.iter().filter(|(_, out)| out.child.is_none());
+        let Some(hosted) = self.runs.get(id) else { return false };
+        let Some(purse) = self.purses.0.get(&hosted.project) else { return false };
+        if purse.held.is_empty() || !purse.out.is_empty() || hosted.run.status() != RunStatus::Running {
+            return false;
+        }
+        let mut tasks = hosted.run.state().out.iter().filter(|(_, out)| out.child.is_none());
+        let held = |(token, attempt)| purse.held.contains(&TaskKey { run: id.into(), token, attempt });
         let moves = |status: TokenStatus| {
             matches!(status, TokenStatus::Pending | TokenStatus::Retrying | TokenStatus::Sleeping)
         };
-        state.status == RunStatus::Running
-            && self.purses.purses.get(&hosted.project).is_some_and(|purse| purse.out.is_empty())
-            && tasks.all(|((token, attempt), _)| held(token.0, *attempt))
-            && !hosted.run.tokens().any(|token| moves(token.status()))
+        tasks.all(|(task, _)| held(*task)) && !hosted.run.tokens().any(|token| moves(token.status()))
     }
 
     /// What a starved run waits for.
     pub(super) fn hunger(&self, id: &str) -> Option<WaitView> {
         let hosted = self.runs.get(id).filter(|_| self.is_starved(id))?;
         let works = hosted.run.state().out.values().any(|out| out.child.is_none());
-        let purse = self.purses.purses.get(&hosted.project).filter(|_| works)?;
+        let purse = self.purses.0.get(&hosted.project).filter(|_| works)?;
         Some(project::held(id, &hosted.project, Some(&purse.budget), purse.spent))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Period;
+    use wonder_core::event::TokenId;
+
+    fn key(token: u64) -> TaskKey {
+        TaskKey { run: "run".into(), token: TokenId(token), attempt: 1 }
+    }
+
+    fn dollars(usd_micros: u64) -> Allowance {
+        Allowance { usd_micros, ..Allowance::default() }
+    }
+
+    #[test]
+    fn what_is_out_counts_at_its_worst_until_it_comes_back() {
+        let budget = ProjectBudget { usd_micros: 100, tokens: 10, per: Period::Ever };
+        let mut purse = Purse::new(budget, i64::MIN, Spent { usd_micros: 40, tokens: 10 });
+        purse.take(key(1), dollars(50));
+        assert!(purse.fits(&dollars(10)) && !purse.fits(&dollars(11)));
+        // What costs nothing of it goes on, also where nothing is left.
+        assert!(purse.fits(&dollars(0)) && !purse.fits(&Allowance { tokens: 1, ..dollars(0) }));
+        purse.take(key(1), dollars(50));
+        purse.give_back(&key(1));
+        purse.give_back(&key(1));
+        assert!(purse.fits(&dollars(60)) && !purse.fits(&dollars(61)));
+    }
+
+    #[test]
+    fn a_new_day_begins_with_nothing_spent() {
+        let today = Period::Day.first_day(clock::now());
+        let spent = Spent { usd_micros: 100, tokens: 0 };
+        let full = |per, first_day| {
+            let mut purse = Purse::new(ProjectBudget { usd_micros: 100, tokens: 0, per }, first_day, spent);
+            purse.turn_over();
+            !purse.fits(&dollars(1))
+        };
+        assert!(!full(Period::Day, today - 1));
+        assert!(full(Period::Ever, i64::MIN));
     }
 }

@@ -9,10 +9,10 @@ use wonder_engine::{EngineError, ErrorCode, Reply};
 use super::schema;
 use crate::Durability;
 
-/// Statements of the hot path and of every query together.
 /// The log begins anew after so many pages. A commit into a file that is there already is faster by a third than
 /// one that makes it longer, so not many more; who asks while it is written back waits for that, so not fewer.
 const WAL_PAGES: u32 = 1_000;
+/// Statements of the hot path and of every query together.
 const STATEMENTS: usize = 64;
 /// Readers of other processes hold the file for moments only.
 const BUSY: Duration = Duration::from_secs(30);

@@ -1,5 +1,7 @@
 //! Runs from their start to their end, with people, children, timers and a host that leaves.
 
+use std::time::Duration;
+
 use wonder_engine::{Act, Drive, ErrorCode, Signal, Start, Status, WaitView};
 
 use crate::house::{House, chain, json, start};
@@ -239,6 +241,9 @@ async fn who_starts_a_run_may_wait_for_its_end_in_one_question() {
     let ended = Start { wait_ms: 60_000, ..start(&chain(3), "{}") };
     let view = house.engine().start(ended).await.unwrap();
     assert_eq!((view.row.status.as_str(), view.quiet), ("completed", true));
+    let again = Start { id: Some(view.row.run), wait_ms: 60_000, ..start(&chain(3), "{}") };
+    let view = tokio::time::timeout(Duration::from_secs(20), house.engine().start(again)).await;
+    assert_eq!(view.expect("it is over already").unwrap().row.status.as_str(), "completed");
     let asks = "wonder: 1\nname: asks\nnodes:\n  ask: {human_gate: {title: Well?}}\n";
     let waits = Start { wait_ms: 60_000, ..start(asks, "{}") };
     let view = house.engine().start(waits).await.unwrap();

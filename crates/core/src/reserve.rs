@@ -1,0 +1,38 @@
+//! What a model call costs at most: what is reserved before it, and what a plan counts with.
+
+use crate::cost::{Allowance, price_usd_micros};
+use crate::def::{LlmCall, ModelProfile, Prices, Text, Tree};
+use crate::graph::Graph;
+use crate::limits::{MODEL_TURNS_MAX, OUTPUT_TOKENS_RESERVED};
+use crate::value::Value;
+
+/// The most that a call can cost which sends so many bytes at first. A prompt has at most as many tokens as
+/// bytes.
+pub fn worst_call(call: &LlmCall, profile: Option<&ModelProfile>, prices: &Prices, bytes: u64) -> Allowance {
+    let turns = if call.tools.is_empty() { 1 } else { u64::from(call.max_turns.unwrap_or(MODEL_TURNS_MAX)) };
+    let answer = call.max_tokens.or(profile.and_then(|profile| profile.max_output_tokens));
+    let answer = answer.unwrap_or(OUTPUT_TOKENS_RESERVED);
+    // Each turn of a tool loop sends what came before it again.
+    let again = answer.saturating_mul(turns.saturating_mul(turns.saturating_sub(1)) / 2);
+    let sent = bytes.saturating_mul(turns).saturating_add(again);
+    let answered = answer.saturating_mul(turns);
+    Allowance {
+        usd_micros: price_usd_micros(prices, sent, 0, answered),
+        tokens: sent.saturating_add(answered),
+        calls: turns,
+    }
+}
+
+/// Everything that a call is written to send, beside its input.
+pub fn written_bytes(graph: &Graph, call: &LlmCall) -> u64 {
+    let text = |text: &Option<Text>| text.as_ref().map_or(0, |text| text.text.len());
+    let spec = call.prompt_spec.as_ref().and_then(|name| graph.bundle.prompts.get(&name.text));
+    let by_name = spec.map_or(0, |spec| {
+        let examples: usize = spec.examples.iter().map(Value::size).sum();
+        spec.template.text.len() + text(&spec.system) + examples
+    });
+    let json = |tree: &Tree| serde_json::to_string(tree).map_or(0, |text| text.len());
+    let messages = call.messages.as_ref().map_or(0, json);
+    let schema = call.output_schema.as_ref().map_or(0, |schema| schema.doc.size());
+    (text(&call.prompt) + text(&call.system) + by_name + messages + schema) as u64
+}
