@@ -63,16 +63,37 @@ pub(crate) async fn fanned(base: &Path, branches: usize) -> f64 {
 pub(crate) async fn latencies(base: &Path, runs: usize) -> Vec<f64> {
     let house = House::new(base).await;
     let options = wonder_host::Options::new(house.home());
-    let client = wonder_host::open(options, wonder_host::Purpose::Act).await.expect("it attaches");
+    // Whoever asks has a thread and an event loop of its own, as another process would.
+    let client = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let client = wonder_host::open(options, wonder_host::Purpose::Act).await.expect("it attaches");
+            let all = one_by_one(&client, runs).await;
+            client.close(wonder_host::Leaving::Drain).await;
+            all
+        })
+    });
+    let all = client.await.expect("it ends");
+    house.close().await;
+    all
+}
+
+/// The same by calls within the process.
+pub(crate) async fn latencies_within(base: &Path, runs: usize) -> Vec<f64> {
+    let house = House::new(base).await;
+    let all = one_by_one(&house.engine, runs).await;
+    house.close().await;
+    all
+}
+
+async fn one_by_one(engine: &wonder_host::Connection, runs: usize) -> Vec<f64> {
     let file = workflow(&chain(1));
     let mut all = Vec::new();
     for _ in 0..runs {
         let began = Instant::now();
-        run(&client, &file).await;
+        run(engine, &file).await;
         all.push(began.elapsed().as_secs_f64() * 1_000.0);
     }
-    client.close(wonder_host::Leaving::Drain).await;
-    house.close().await;
     all.sort_by(f64::total_cmp);
     all
 }

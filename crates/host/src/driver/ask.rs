@@ -164,19 +164,19 @@ impl Driver {
         if self.waiters.is_empty() {
             return;
         }
-        let mut maybe: BTreeSet<Name> = touched.clone();
+        let mut above = BTreeSet::new();
         for id in touched {
-            let mut above = self.runs.get(id).and_then(|hosted| hosted.parent.clone());
-            while let Some(parent) = above.filter(|parent| maybe.insert(parent.clone())) {
-                above = self.runs.get(&parent).and_then(|hosted| hosted.parent.clone());
+            let mut parent = self.runs.get(id).and_then(|hosted| hosted.parent.clone());
+            while let Some(next) = parent.filter(|next| above.insert(next.clone())) {
+                parent = self.runs.get(&next).and_then(|hosted| hosted.parent.clone());
             }
         }
-        for id in maybe {
-            if !self.waiters.contains_key(&id) || !self.is_quiet(&id) {
+        for id in touched.union(&above) {
+            if !self.waiters.contains_key(id) || !self.is_quiet(id) {
                 continue;
             }
-            for waiter in self.waiters.remove(&id).unwrap_or_default() {
-                drop(waiter.reply.send(Ok(self.shown(&id))));
+            for waiter in self.waiters.remove(id).unwrap_or_default() {
+                drop(waiter.reply.send(Ok(self.shown(id))));
             }
         }
     }

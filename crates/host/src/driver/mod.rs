@@ -56,7 +56,8 @@ const LINES_WAIT: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_secs(3600);
 /// With a deadline ahead look at the clock so often: it may be set, or the machine may have slept.
 const CLOCK_CHECK: Duration = Duration::from_secs(5);
-
+/// Nobody has asked for anything so long: time for the store's housekeeping.
+const REST: Duration = Duration::from_millis(20);
 /// With tasks that their project's budget holds: a new day may make room.
 const NEW_DAY_CHECK: Duration = Duration::from_secs(60);
 
@@ -203,6 +204,9 @@ impl Driver {
                 break;
             }
             self.perform();
+            if self.store.is_far_behind() {
+                self.store.write_back();
+            }
         }
         for (_, waiters) in std::mem::take(&mut self.waiters) {
             waiters.into_iter().for_each(|waiter| drop(waiter.reply.send(Err(closing()))));
@@ -226,8 +230,11 @@ impl Driver {
 
     fn gather(&mut self) {
         if self.backlog.is_empty() {
-            match self.inbox.recv_timeout(self.patience()) {
+            let patience = self.patience();
+            let rests = self.store.is_behind() && patience > REST;
+            match self.inbox.recv_timeout(if rests { REST } else { patience }) {
                 Ok(event) => self.backlog.push_back(event),
+                Err(RecvTimeoutError::Timeout) if rests => self.store.write_back(),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     self.leaving.get_or_insert((Leaving::Now, Instant::now()));
@@ -442,10 +449,14 @@ impl Driver {
         if self.lines.is_empty() && !self.heard.is_empty() {
             self.shared.publish(&std::mem::take(&mut self.heard));
         }
-        for (run, command) in std::mem::take(&mut self.orders) {
+        let mut orders = std::mem::take(&mut self.orders);
+        for (run, command) in orders.drain(..) {
             self.order(&run, command);
             failpoint::hit("ordered");
         }
+        // Its room is for the next turn.
+        orders.append(&mut self.orders);
+        self.orders = orders;
         self.release_held();
         self.answer_waiters(&touched);
         self.park(touched);

@@ -4,6 +4,7 @@
 //! transaction; readers give back what is there.
 
 mod codec;
+mod log;
 mod open;
 mod read;
 mod schema;

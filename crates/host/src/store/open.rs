@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as Sqlite, OpenFlags};
 use wonder_engine::{EngineError, ErrorCode, Reply};
 
 use super::schema;
 use crate::Durability;
 
-/// The log begins anew after so many pages. A commit into a file that is there already is faster by a third than
-/// one that makes it longer, so not many more; who asks while it is written back waits for that, so not fewer.
-const WAL_PAGES: u32 = 1_000;
 /// Statements of the hot path and of every query together.
 const STATEMENTS: usize = 64;
 /// Readers of other processes hold the file for moments only.
@@ -31,8 +29,7 @@ pub(crate) fn writer(home: &Path, durability: Durability) -> Reply<Connection> {
 
 fn prepare_writer(connection: &mut Connection, durability: Durability, path: &Path) -> Reply<()> {
     let broken = |error: &rusqlite::Error| storage_error(path, "opened", error);
-    connection.busy_timeout(BUSY).map_err(|error| broken(&error))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    make_ready(connection).map_err(|error| broken(&error))?;
     let version = check_version(connection, path)?;
     let synchronous = match durability {
         Durability::Full => "FULL",
@@ -40,7 +37,7 @@ fn prepare_writer(connection: &mut Connection, durability: Durability, path: &Pa
     };
     let pragmas = format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA temp_store = MEMORY; \
-         PRAGMA wal_autocheckpoint = {WAL_PAGES}; PRAGMA journal_size_limit = 67108864;"
+         PRAGMA journal_size_limit = 67108864;"
     );
     connection.execute_batch(&pragmas).map_err(|error| broken(&error))?;
     if version < schema::VERSION {
@@ -63,13 +60,20 @@ pub(crate) fn reader(home: &Path) -> Reply<Option<Connection>> {
     let connection = Connection::open_with_flags(&path, flags)
         .or_else(|_| Connection::open_with_flags(&path, read_only))
         .map_err(|error| storage_error(&path, "opened", &error))?;
-    connection.busy_timeout(BUSY).map_err(|error| storage_error(&path, "opened", &error))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    make_ready(&connection).map_err(|error| storage_error(&path, "opened", &error))?;
     if check_version(&connection, &path)? < schema::VERSION {
         return Ok(None);
     }
     connection.pragma_update(None, "query_only", true).map_err(|e| storage_error(&path, "opened", &e))?;
     Ok(Some(connection))
+}
+
+fn make_ready(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // A statement is planned once, not anew for every value that is bound to it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// The version of the file: 0 if it is new. A newer one, or somebody else's, is left alone.

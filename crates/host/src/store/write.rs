@@ -13,6 +13,7 @@ use wonder_core::def::Name;
 use wonder_engine::{Forked, LogLine, Reply, Status};
 
 use super::codec::Encoded;
+use super::log::Log;
 use super::open::{self, storage_error};
 use super::read::{Reader, stream_name};
 use crate::project::Spent;
@@ -157,14 +158,17 @@ pub(crate) struct Counters {
 #[derive(Debug)]
 pub(crate) struct Writer {
     connection: Connection,
+    log: Log,
     path: PathBuf,
     pub(crate) counters: Arc<Counters>,
 }
 
 impl Writer {
     pub(crate) fn open(home: &std::path::Path, durability: Durability) -> Reply<Writer> {
-        let connection = open::writer(home, durability)?;
-        Ok(Writer { connection, path: open::database(home), counters: Arc::default() })
+        let path = open::database(home);
+        let mut connection = open::writer(home, durability)?;
+        let log = Log::of(&mut connection, &path).map_err(|error| storage_error(&path, "opened", &error))?;
+        Ok(Writer { connection, log, path, counters: Arc::default() })
     }
 
     /// Reads on the writing connection: what is committed, for the driver's own use.
@@ -186,6 +190,7 @@ impl Writer {
     fn transact(&mut self, writes: &[Write], bytes: &mut u64) -> rusqlite::Result<()> {
         failpoint::hit("begin");
         self.say("BEGIN IMMEDIATE")?;
+        self.log.make_room();
         let written = self.write_all(writes, bytes).and_then(|()| self.say("COMMIT"));
         if written.is_err() && !self.connection.is_autocommit() {
             // Nothing of it stays; what was wrong is told, not how tidying up went.
@@ -207,6 +212,20 @@ impl Writer {
     /// Kept prepared: to read the words `BEGIN` and `COMMIT` anew takes as long as a row does.
     fn say(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    /// Whether there is housekeeping to be done when nobody asks for anything.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.log.is_behind()
+    }
+
+    /// Whether it should not wait for that.
+    pub(crate) fn is_far_behind(&self) -> bool {
+        self.log.is_long()
+    }
+
+    pub(crate) fn write_back(&self) {
+        self.log.write_back(&self.connection);
     }
 
     /// Leaves one file without a log beside it, if nobody reads just now.
