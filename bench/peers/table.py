@@ -145,7 +145,7 @@ READING = """\
   moment. "By raw" compares those ratios instead of the figures. It flatters a peer that the processor holds back
   while the disk is slow: trust both where they agree, and where the raw commits in the last row are alike.
 - Cells are medians of three [least..most]; n says where there are fewer, because a workload that has taken 40 s
-  is not repeated. W5 and idle memory are taken once. Ours are medians of three too.
+  is not repeated. W5 and idle memory are taken once. Ours are medians of five.
 - Every peer here syncs each step to the disk before the next, as we do; how many syncs it needs is below.
 - Steps do nothing and return about 100 bytes. What is measured is the engine, not anybody's work.
 - LangGraph and DBOS are libraries: their W4 crosses no process. Restate's is HTTP and then HTTP/2 to its Node
