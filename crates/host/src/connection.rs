@@ -19,7 +19,7 @@ use crate::executor::{Equipment, Executor};
 use crate::host::Host;
 use crate::lock::{self, Claim, Owner, Ownership};
 use crate::shared::Shared;
-use crate::socket::{self, Remote};
+use crate::socket::{self, Door, Remote};
 use crate::store::{Counters, Writer, unreachable_file};
 use crate::{Leaving, Options, Purpose, clock};
 
@@ -57,7 +57,7 @@ struct Owned {
     host: Host,
     driver: mpsc::Sender<HostEvent>,
     thread: JoinHandle<()>,
-    serving: tokio::task::JoinHandle<()>,
+    door: Door,
     shared: Shared,
     counters: Arc<Counters>,
     ownership: Ownership,
@@ -279,8 +279,8 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     let thread = thread
         .spawn(move || driver.drive())
         .map_err(|error| EngineError::internal(format!("no thread for the driver: {error}")))?;
-    let serving = tokio::spawn(socket::serve(listener, host.clone()));
-    Ok(Owned { host, driver: sender, thread, serving, shared, counters, ownership })
+    let door = Door::open(listener, host.clone())?;
+    Ok(Owned { host, driver: sender, thread, door, shared, counters, ownership })
 }
 
 fn driver(
@@ -308,7 +308,7 @@ impl Owned {
             // An error means that the driver ended by itself, which is as good.
             drop(closed.await);
         }
-        self.serving.abort();
+        self.door.close().await;
         drop(self.thread.join());
         drop(self.ownership);
     }

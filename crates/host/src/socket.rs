@@ -1,13 +1,18 @@
 //! The way in for a second process: requests and answers as lines of JSON over a Unix socket. A connection
 //! carries one request at a time; who asks keeps it for the next.
 
+use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use wonder_engine::{Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
 
 use crate::host::Host;
@@ -16,6 +21,9 @@ use crate::store::unreachable_file;
 /// One request or answer: a definition of 100 000 nodes fits many times.
 const MESSAGE_BYTES_MAX: u64 = 512 << 20;
 
+/// How long answers that are on their way are waited for at the end.
+const LAST_WORDS: Duration = Duration::from_millis(250);
+
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Answered {
@@ -23,34 +31,78 @@ enum Answered {
     Err(EngineError),
 }
 
-pub(crate) fn bind(path: &Path) -> Reply<UnixListener> {
-    UnixListener::bind(path).map_err(|error| unreachable_file(path, &error.to_string()))
+pub(crate) fn bind(path: &Path) -> Reply<StdListener> {
+    StdListener::bind(path).map_err(|error| unreachable_file(path, &error.to_string()))
 }
 
-/// Serves until the task is dropped.
-pub(crate) async fn serve(listener: UnixListener, host: Host) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let host = host.clone();
-                // A client that goes away takes its question with it.
-                tokio::spawn(async move { drop(converse(stream, &host).await) });
-            }
-            // Out of file handles: others will be let go.
-            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
-        }
+/// Where other processes are answered: a thread with an event loop of its own, which has nobody to wake before
+/// it reads a question or writes an answer.
+#[derive(Debug)]
+pub(crate) struct Door {
+    /// Dropped, it closes.
+    closing: DropGuard,
+    thread: JoinHandle<()>,
+}
+
+impl Door {
+    pub(crate) fn open(listener: StdListener, host: Host) -> Reply<Door> {
+        let failed =
+            |error: std::io::Error| EngineError::internal(format!("no thread for the socket: {error}"));
+        listener.set_nonblocking(true).map_err(failed)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let closing = CancellationToken::new();
+        let closed = closing.clone();
+        let serve = move || {
+            runtime.block_on(async {
+                if let Ok(listener) = UnixListener::from_std(listener) {
+                    serve(listener, host, closed).await;
+                }
+            });
+            runtime.shutdown_background();
+        };
+        let thread = std::thread::Builder::new().name("wonder-door".to_owned());
+        Ok(Door { closing: closing.drop_guard(), thread: thread.spawn(serve).map_err(failed)? })
+    }
+
+    /// Answers that are on their way still arrive.
+    pub(crate) async fn close(self) {
+        drop(self.closing);
+        drop(tokio::task::spawn_blocking(move || self.thread.join()).await);
     }
 }
 
-async fn converse(stream: UnixStream, host: &Host) -> std::io::Result<()> {
+async fn serve(listener: UnixListener, host: Host, closing: CancellationToken) {
+    let mut talks = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => drop(talks.spawn(converse(stream, host.clone(), closing.clone()))),
+                // Out of file handles: others will be let go.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            },
+            Some(_) = talks.join_next() => {}
+            () = closing.cancelled() => break,
+        }
+    }
+    let last = async { while talks.join_next().await.is_some() {} };
+    drop(tokio::time::timeout(LAST_WORDS, last).await);
+}
+
+/// An error is a client that went away, and took its question with it.
+async fn converse(stream: UnixStream, host: Host, closing: CancellationToken) -> std::io::Result<()> {
     let (reading, mut writing) = stream.into_split();
     let mut reader = BufReader::new(reading);
     loop {
         let mut line = String::new();
-        if (&mut reader).take(MESSAGE_BYTES_MAX).read_line(&mut line).await? == 0 {
+        let mut message = (&mut reader).take(MESSAGE_BYTES_MAX);
+        let read = tokio::select! {
+            read = message.read_line(&mut line) => read?,
+            () = closing.cancelled() => 0,
+        };
+        if read == 0 {
             return Ok(());
         }
-        let Some(answer) = answer(&line, host, &mut reader).await else { return Ok(()) };
+        let Some(answer) = answer(&line, &host, &mut reader).await else { return Ok(()) };
         let mut text = serde_json::to_vec(&answer)?;
         text.push(b'\n');
         writing.write_all(&text).await?;
