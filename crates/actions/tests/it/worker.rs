@@ -23,7 +23,7 @@ async fn steps_see_what_came_before_them() {
 
 #[tokio::test]
 async fn the_time_of_a_task_covers_all_its_steps() {
-    let node = "{steps: [{ref: a, mock: {output: {}, delay: 1ms}}, {ref: b, mock: {output: {}, delay: 1h}}]}";
+    let node = "{steps: [{ref: a, mock: {output: {}}}, {ref: b, mock: {output: {}, delay: 1h}}]}";
     let (mut job, _heard) = job(node, "{}");
     job.order.timeout_ms = Some(100);
     let report = Worker::new(Settings::default()).perform(job).await;
