@@ -1,5 +1,5 @@
 //! `isolation: container`: the command in a container of `image`, by docker or podman, whichever is there and
-//! answers. The working directory is `/work` in it; of our environment it sees nothing but what it is given.
+//! answers. The working directory is `/workspace` in it; of our environment it sees nothing but what it is given.
 //! Images are the runtime's business, and so is pulling them.
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use crate::settings::Settings;
 use crate::texts::{render, unfilled};
 use crate::tried::Broken;
 
-const WORK: &str = "/work";
+const WORK: &str = "/workspace";
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// Variables that would change what the client does if they reached it.
 const CLIENT_READS: [&str; 4] = ["DOCKER_", "CONTAINER", "PATH", "HOME"];

@@ -198,10 +198,10 @@ async fn a_container_gets_its_directory_limits_and_variables_and_no_network() {
     assert_eq!(said, "fed\n");
     let asked = read(&docker.path().join("asked"));
     let words: Vec<&str> = asked.lines().collect();
-    let mount = format!("type=bind,source={},target=/work", work.path().display());
+    let mount = format!("type=bind,source={},target=/workspace", work.path().display());
     for pair in [
         ["--network", "none"],
-        ["--workdir", "/work/sub"],
+        ["--workdir", "/workspace/sub"],
         ["--mount", &mount],
         ["--env", "OWN"],
         ["--env", "WONDER_RUN"],

@@ -32,7 +32,7 @@ impl Home {
     }
 
     pub(crate) fn work(&self) -> PathBuf {
-        self.path().join("work")
+        self.path().join("desk")
     }
 
     pub(crate) fn database(&self) -> PathBuf {

@@ -35,7 +35,7 @@ pub(super) struct Log {
     file: Option<File>,
     /// In use, by the last commit's word.
     pages: Arc<AtomicU64>,
-    /// Where the file ends, as far as we know. It is not made longer than it has to be at most.
+    /// Where the file ends, as far as we know; the largest number if it cannot be made longer.
     end: u64,
 }
 

@@ -253,3 +253,17 @@ async fn who_starts_a_run_may_wait_for_its_end_in_one_question() {
     let view = house.engine().start(late).await.unwrap();
     assert_eq!((view.row.status.as_str(), view.quiet), ("running", false));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_is_written_back_when_nobody_asks() {
+    let house = House::new().await;
+    let database = house.home.path().join("wonder.db");
+    let before = std::fs::metadata(&database).unwrap().len();
+    house.run(&chain(300), "{}").await;
+    let written_back = async {
+        while std::fs::metadata(&database).unwrap().len() < before + 100_000 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), written_back).await.expect("nobody asks, so it is");
+}
