@@ -370,10 +370,3 @@ fn fan_in_timeout_ms(timeout: JoinTimeout, branches: u32) -> Option<u64> {
         }
     }
 }
-
-impl Graph {
-    /// The node whose transitions a token at `node` follows: itself, or the one that it stands behind.
-    pub(crate) fn routes_as(&self, node: NodeIx) -> NodeIx {
-        self.node(node).stands_for.unwrap_or(node)
-    }
-}
