@@ -1,15 +1,39 @@
-//! What every part of the checker shares: the list of problems, and texts compiled once however often they
-//! are written.
+//! What is wrong with a definition, all of it at once. For new text only: a definition that was accepted once is
+//! compiled ([`crate::compile`]) and never judged again, so a stricter check of tomorrow cannot reach a run of
+//! today.
+
+mod actions;
+mod fields;
+mod joins;
+mod mapping;
+mod mutations;
+mod names;
+mod nodes;
+mod reach;
+mod reads;
+mod rules;
+mod secrets;
+mod tasks;
+mod times;
+mod types;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::codes;
-use wonder_lang::def::{Bundle, Name, SchemaDef, Spot, Text};
-use wonder_lang::expr::{Expr, ExprError};
-use wonder_lang::problem::{Code, Problem, Severity, nearest};
+use self::actions::CheckedAction;
+use self::types::Written;
+use crate::Mutation;
+use crate::codes;
+use crate::flow::Flow;
+use crate::parsed::Parsed;
+use crate::scope::{INPUT, Scope, Scopes};
+use crate::shape::Shape;
+use wonder_lang::def::{Bundle, Name, PromptSpec, SchemaDef, Spot, Text};
+use wonder_lang::expr::Expr;
+use wonder_lang::limits::NODES_MAX;
+use wonder_lang::problem::{Code, Problem, nearest};
 use wonder_lang::schema::Schema;
-use wonder_lang::template::{Template, TemplateError};
+use wonder_lang::template::Template;
 use wonder_lang::value::Value;
 
 /// Looking for the nearest name takes time with the number of names: a file full of unknown ones gets no
@@ -56,34 +80,183 @@ const RESERVED: [&str; 36] = [
     "not",
 ];
 
+/// What every part of the checker shares.
 pub(super) struct Check<'a> {
-    pub(super) bundle: &'a Bundle,
-    pub(super) problems: Vec<Problem>,
-    exprs: HashMap<Name, Result<Expr, ExprError>>,
-    templates: HashMap<Name, Result<Template, TemplateError>>,
+    bundle: &'a Bundle,
+    problems: Vec<Problem>,
+    parsed: Parsed,
     suggestions_left: u32,
+    actions: HashMap<Name, Arc<CheckedAction>>,
+    /// Tasks that were looked at as something by themselves.
+    tasks_apart: BTreeSet<Name>,
 }
 
-impl<'a> Check<'a> {
-    pub(super) fn new(bundle: &'a Bundle) -> Check<'a> {
-        Check {
-            bundle,
-            problems: Vec::new(),
-            exprs: HashMap::new(),
-            templates: HashMap::new(),
-            suggestions_left: SUGGESTIONS_MAX,
+/// One workflow being checked: the bones, and what its texts see.
+struct Checker<'a, 's> {
+    check: Check<'a>,
+    shape: &'s Shape<'a>,
+    flow: &'s Flow,
+    scopes: &'s Scopes,
+}
+
+/// Every problem of a bundle and of what a run adds to it, and the texts that were parsed on the way. `mutations`
+/// of earlier were accepted when they came; only the last is new.
+pub(super) fn check<'a>(
+    bundle: &'a Bundle,
+    mutations: &'a [Mutation],
+    shape: &Shape<'a>,
+    flow: &Flow,
+    scopes: &Scopes,
+) -> (Vec<Problem>, Parsed) {
+    let mut check = Check {
+        bundle,
+        problems: Vec::new(),
+        parsed: Parsed::default(),
+        suggestions_left: SUGGESTIONS_MAX,
+        actions: HashMap::new(),
+        tasks_apart: BTreeSet::new(),
+    };
+    check.sizes();
+    check.names(shape, mutations);
+    check.mutations(shape, mutations);
+    check.node_count(shape);
+    if shape.is_dag {
+        check.dag_cycles(shape);
+    } else {
+        check.reach(shape);
+    }
+    check.models();
+    check.actions();
+    bundle.prompts.values().for_each(|prompt| check.prompt(prompt));
+    let mut checker = Checker { check, shape, flow, scopes };
+    checker.whole();
+    let mut check = checker.check;
+    (check.finish(), check.parsed)
+}
+
+impl Checker<'_, '_> {
+    fn whole(&mut self) {
+        let workflow = &self.check.bundle.workflow;
+        self.check.workflow_times(workflow);
+        self.check.schema(workflow.input_schema.as_ref(), "`input_schema`");
+        let context_schema = self.check.schema(workflow.context_schema.as_ref(), "`context_schema`");
+        let output_schema = self.check.schema(workflow.output_schema.as_ref(), "`output_schema`");
+        let schemas = Written { state: context_schema.as_ref(), output: output_schema.as_ref() };
+        (0..self.shape.slots.len()).for_each(|at| self.node(at, schemas));
+        (0..self.shape.slots.len()).for_each(|at| self.routes(at));
+        let shape = self.shape;
+        shape.arrows.iter().for_each(|arrow| self.transition(arrow));
+        shape.units.iter().for_each(|unit| self.unit(unit));
+        if let Some(tree) = &workflow.output_mapping {
+            self.check.mapping_secrets(tree);
+            if let Some(schema) = &output_schema {
+                self.check.output_fits(tree, schema);
+            }
+            self.check.tree(tree, &self.scopes.of_output(), &self.scopes.items);
+        }
+        self.rules(&workflow.on_error, &self.scopes.of_rules());
+        self.joins(schemas);
+        for name in self.check.bundle.tasks.keys() {
+            if !self.is_written_on_a_node(name) {
+                self.task_apart(&Text::new(name.clone()));
+            }
+        }
+        // A run that has not started has an input and nothing else.
+        if let Some(key) = workflow.concurrency.as_ref().and_then(|concurrency| concurrency.key.as_ref()) {
+            self.check.expr_in(key, &Scope::of(INPUT), &self.scopes.items);
         }
     }
 
+    /// Then it has been looked at there.
+    fn is_written_on_a_node(&self, task: &Name) -> bool {
+        let mut written = self.shape.slots.iter().filter_map(|slot| slot.def);
+        written.any(|def| def.inline != wonder_lang::def::Inline::No && def.task.text == *task)
+    }
+}
+
+impl Check<'_> {
+    fn sizes(&mut self) {
+        let workflow = &self.bundle.workflow;
+        if workflow.nodes.is_empty() {
+            self.report(
+                Problem::error(
+                    codes::NO_NODES,
+                    workflow.spot,
+                    format!("workflow `{}` has no nodes", workflow.name),
+                )
+                .label("expected at least one node"),
+            );
+        }
+    }
+
+    fn node_count(&mut self, shape: &Shape<'_>) {
+        let workflow = &self.bundle.workflow;
+        let most = workflow.nodes_max.unwrap_or(NODES_MAX);
+        if shape.nodes_written > most as usize && most > 0 {
+            let message = format!("{} nodes, and at most {most} are allowed", shape.nodes_written);
+            self.report(
+                Problem::error(codes::TOO_MANY_NODES, workflow.spot, message)
+                    .label("expected fewer nodes")
+                    .help("raise `nodes_max`, or move a part into a workflow of its own"),
+            );
+        }
+    }
+
+    fn prompt(&mut self, prompt: &PromptSpec) {
+        for text in prompt.system.iter().chain([&prompt.template]) {
+            self.template(text);
+        }
+        self.schema(prompt.requires.as_ref(), "`requires`");
+        self.schema(prompt.produces.as_ref(), "`produces`");
+        self.prompt_secrets(prompt);
+    }
+
+    /// Profiles that switch or downgrade to each other must exist, and must not go round in circles.
+    fn models(&mut self) {
+        let models = &self.bundle.models;
+        for (name, profile) in models {
+            profile.fallbacks.iter().chain(&profile.cheaper).for_each(|other| self.known_model(other));
+            if let Some(own) = profile.fallbacks.iter().find(|other| other.text == *name) {
+                self.model_cycle(own.spot, format!("model profile `{name}` falls back to itself"));
+            }
+        }
+        let mut settled = BTreeSet::new();
+        for name in models.keys() {
+            let (mut path, mut at) = (Vec::new(), name);
+            while settled.insert(at) {
+                path.push(&**at);
+                match models.get(at).and_then(|profile| profile.cheaper.as_ref()) {
+                    Some(next) if models.contains_key(&next.text) => at = &next.text,
+                    _ => break,
+                }
+            }
+            let closes = path.iter().position(|known| *known == &**at);
+            let next = models.get(at).and_then(|profile| profile.cheaper.as_ref());
+            if let (Some(first), Some(next)) = (closes, next.filter(|next| models.contains_key(&next.text))) {
+                let cycle = [&path[first..], &[path[first]]].concat().join(" -> ");
+                self.model_cycle(next.spot, format!("`cheaper` goes round in a circle: {cycle}"));
+            }
+        }
+    }
+
+    fn model_cycle(&mut self, spot: Spot, message: String) {
+        self.report(
+            Problem::error(codes::MODEL_CYCLE, spot, message)
+                .label("expected another profile")
+                .help("let the last one have no `cheaper`"),
+        );
+    }
+}
+
+impl<'a> Check<'a> {
     pub(super) fn report(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
     /// Parses an expression, or says why it is none.
     pub(super) fn expr(&mut self, text: &Text) -> Option<Expr> {
-        let known = self.exprs.entry(text.text.clone()).or_insert_with(|| Expr::compile(&text.text));
-        match known {
-            Ok(expr) => Some(expr.clone()),
+        match self.parsed.expr(text) {
+            Ok(expr) => Some(expr),
             Err(error) => {
                 let mut problem = Problem::error(
                     codes::BAD_EXPRESSION,
@@ -108,9 +281,8 @@ impl<'a> Check<'a> {
 
     /// Parses a template, or says why it is none.
     pub(super) fn template(&mut self, text: &Text) -> Option<Template> {
-        let known = self.templates.entry(text.text.clone()).or_insert_with(|| Template::compile(&text.text));
-        match known {
-            Ok(template) => Some(template.clone()),
+        match self.parsed.template(text) {
+            Ok(template) => Some(template),
             Err(error) => {
                 let mut problem = Problem::error(
                     codes::BAD_TEMPLATE,
@@ -210,14 +382,10 @@ impl<'a> Check<'a> {
         }
     }
 
-    pub(super) fn has_errors(&self) -> bool {
-        self.problems.iter().any(|problem| problem.severity == Severity::Error)
-    }
-
     /// Everything found, each problem once: what several nodes share is still one mistake.
-    pub(super) fn finish(self) -> Vec<Problem> {
+    fn finish(&mut self) -> Vec<Problem> {
         let mut seen = BTreeSet::new();
-        let mut problems = self.problems;
+        let mut problems = std::mem::take(&mut self.problems);
         problems.retain(|p| seen.insert((p.code, p.spot, p.within, p.message.clone())));
         problems
     }

@@ -31,6 +31,7 @@ codes! {
     DAG_ONLY = "E0116", "only a dag has this";
     GRAPH_ONLY = "E0117", "only a graph has this";
     BAD_DAG_JOIN = "E0118", "a join that its needs cannot meet";
+    NEVER_TAKEN = "E0119", "a transition that can never be taken";
     UNFED_FAN_IN = "E0120", "a fan-in that no fan-out can feed";
     TWO_TARGETS = "E0121", "a group with two fan-ins";
     CONFLICTING_FAN_IN = "E0122", "one fan-in, described in two ways";
@@ -63,6 +64,7 @@ codes! {
     MUTATION_BAD_NODE = "E0171", "an added node must be over a known task";
     MUTATION_BAD_TRANSITION = "E0172", "an added transition starts elsewhere";
     MUTATION_TWICE = "E0173", "a second validator or review";
+    NOT_COMPILED = "E0180", "a definition that cannot be compiled";
     NO_DEFAULT = "W0201", "no default transition";
     UNJOINED_WRITES = "W0202", "writes that stay in their branch";
     CLEAR_SECRET = "W0203", "a secret in clear";

@@ -76,6 +76,15 @@ impl Flow {
         flow
     }
 
+    /// The transitions that can close each group.
+    pub(super) fn closers(&self) -> BTreeMap<Source, Vec<TransitionIx>> {
+        let mut closers: BTreeMap<Source, Vec<TransitionIx>> = BTreeMap::new();
+        for (ix, groups) in &self.closes {
+            groups.keys().for_each(|source| closers.entry(*source).or_default().push(*ix));
+        }
+        closers
+    }
+
     /// Whether a token can be here in a branch, as far as is known.
     pub(super) fn in_branch(&self, node: usize) -> bool {
         self.gave_up || self.at[node].is_empty() || self.at[node].iter().any(|stack| *stack != EMPTY)

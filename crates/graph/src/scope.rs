@@ -1,12 +1,10 @@
-//! What a text may read where it stands, and what to say when it reads something else.
+//! What a text sees where it stands: the roots, the items of `foreach`, what a dag's node needs.
 
 use std::collections::BTreeMap;
 
-use super::check::{Check, brief};
-use super::codes;
-use wonder_lang::def::{Name, Spot, Text, Tree};
-use wonder_lang::expr::Read;
-use wonder_lang::problem::{Problem, nearest};
+use super::flow::Flow;
+use super::shape::{Shape, Slot};
+use wonder_lang::def::{Name, Tree};
 
 pub(super) const INPUT: u16 = 1;
 pub(super) const STATE: u16 = 1 << 1;
@@ -48,7 +46,7 @@ impl Items {
         *self.0.entry(name.clone()).or_insert(next)
     }
 
-    fn bit(&self, name: &str) -> u64 {
+    pub(super) fn bit(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 }
@@ -100,7 +98,7 @@ impl Scope {
             || self.items & items.bit(root) != 0
     }
 
-    fn visible<'s>(&'s self, items: &'s Items) -> Vec<&'s str> {
+    pub(super) fn visible<'s>(&'s self, items: &'s Items) -> Vec<&'s str> {
         let roots = ROOTS.iter().filter(|(bit, _)| self.roots & bit != 0).map(|(_, name)| *name);
         let named = items.0.iter().filter(|(_, bit)| self.items & **bit != 0).map(|(name, _)| &**name);
         let mut all: Vec<&str> = roots.chain(named).collect();
@@ -111,109 +109,105 @@ impl Scope {
     }
 }
 
-/// One path that a text reads, and where that text stands.
-pub(super) struct Use<'t> {
-    pub(super) read: &'t Read,
-    pub(super) text: &'t str,
-    pub(super) spot: Spot,
-    pub(super) template: bool,
-    /// The prompt it stands in, when that is named from elsewhere.
-    pub(super) prompt: Option<&'t str>,
+/// What the texts of a whole workflow see.
+#[derive(Debug)]
+pub(super) struct Scopes {
+    pub(super) items: Items,
+    /// Of each node, and last of the workflow's `on_error`.
+    pub(super) of: Vec<Scope>,
+    is_dag: bool,
+    units: Vec<Name>,
 }
 
-impl<'t> Use<'t> {
-    pub(super) fn expr(read: &'t Read, text: &'t Text) -> Use<'t> {
-        Use { read, text: &text.text, spot: text.spot, template: false, prompt: None }
+impl Scopes {
+    pub(super) fn new(shape: &Shape<'_>, flow: &Flow) -> Scopes {
+        let mut items = Items::default();
+        let visible = visible_items(shape, &mut items);
+        let mut units: Vec<Name> = shape.units.iter().map(|unit| unit.def.reference.text.clone()).collect();
+        units.sort();
+        Scopes { of: of_nodes(shape, flow, &visible), items, is_dag: shape.is_dag, units }
+    }
+
+    /// Of the workflow's output mapping. In a dag, `needs` has every node there.
+    pub(super) fn of_output(&self) -> Scope {
+        let roots = if self.is_dag { OF_RUN | NEEDS } else { OF_RUN };
+        Scope { needs: NeedsOf::These(self.units.clone()), ..Scope::of(roots) }
+    }
+
+    /// Of the workflow's own `on_error`.
+    pub(super) fn of_rules(&self) -> Scope {
+        self.of.last().cloned().unwrap_or_default().with(ERROR)
     }
 }
 
-impl Check<'_> {
-    /// Reports a read of something that is not visible here.
-    pub(super) fn read(&mut self, used: &Use<'_>, scope: &Scope, items: &Items) {
-        let root = &*used.read.root;
-        if !scope.sees(items, root) {
-            return self.undeclared(used, scope, items);
+/// Steps written on a node see the task's scope, and of the node what a task has not.
+pub(super) fn of_steps(node: &Scope) -> Scope {
+    Scope { roots: OF_TASK | node.roots & (BRANCH | NEEDS | RUN), ..node.clone() }
+}
+
+/// Which `foreach` names can be read at each node: those of every `foreach` that leads to it.
+fn visible_items(shape: &Shape<'_>, items: &mut Items) -> Vec<u64> {
+    let bits: Vec<u64> = shape
+        .arrows
+        .iter()
+        .map(|arrow| arrow.foreach().and_then(|foreach| foreach.item_name.as_ref()))
+        .map(|name| name.map_or(0, |name| items.add(&name.text)))
+        .collect();
+    let hub = shape.slots.len();
+    let mut visible = vec![0u64; hub + 1];
+    let mut todo: Vec<usize> = shape
+        .arrows
+        .iter()
+        .zip(&bits)
+        .filter(|(_, bit)| **bit != 0)
+        .map(|(arrow, _)| arrow.from.0 as usize)
+        .collect();
+    let give = |visible: &mut Vec<u64>, to: usize, bits: u64, todo: &mut Vec<usize>| {
+        if visible[to] | bits != visible[to] {
+            visible[to] |= bits;
+            todo.push(to);
         }
-        if root != "needs" || scope.roots & NEEDS == 0 {
-            return;
+    };
+    while let Some(at) = todo.pop() {
+        let here = visible[at];
+        if at == hub {
+            shape.jumps_of_all.iter().for_each(|to| give(&mut visible, to.0 as usize, here, &mut todo));
+            continue;
         }
-        let (NeedsOf::These(known), Some(wanted)) = (&scope.needs, used.read.path.first()) else { return };
-        if known.binary_search(wanted).is_ok() {
-            return;
+        for ix in &shape.out[at] {
+            give(
+                &mut visible,
+                shape.arrows[ix.0 as usize].to.0 as usize,
+                here | bits[ix.0 as usize],
+                &mut todo,
+            );
         }
-        let problem = Problem::error(
-            codes::NOT_NEEDED,
-            used.spot,
-            format!("`needs.{wanted}` is read, but this node does not need `{wanted}`"),
-        )
-        .label(match known.len() {
-            0 => "this node needs nothing".to_owned(),
-            _ => format!("it needs {}", list(known.iter().map(|name| &**name))),
-        });
-        let help = match nearest(wanted, known.iter().map(|name| &**name)) {
-            Some(name) => format!("did you mean `needs.{name}`? Otherwise add `{wanted}` to `needs`"),
-            None => format!("add `{wanted}` to `needs`"),
-        };
-        self.report(at(problem.help(help), used, wanted));
+        shape.jumps[at].iter().for_each(|to| give(&mut visible, to.0 as usize, here, &mut todo));
+        if !shape.jumps_of_all.is_empty() {
+            give(&mut visible, hub, here, &mut todo);
+        }
     }
-
-    fn undeclared(&mut self, used: &Use<'_>, scope: &Scope, items: &Items) {
-        let root = &*used.read.root;
-        let visible = scope.visible(items);
-        let code =
-            if used.template { codes::UNDECLARED_IN_TEMPLATE } else { codes::UNDECLARED_IN_EXPRESSION };
-        let message = match used.prompt {
-            Some(prompt) => format!(
-                "prompt `{prompt}` reads `{}`, and nothing called `{root}` is visible here",
-                used.read
-            ),
-            None => format!("`{}` reads `{root}`, which is not visible here", brief(used.text)),
-        };
-        let help = match root {
-            "result" => {
-                "`result` is what just came back: it is visible in an output mapping and in transitions"
-                    .to_owned()
-            }
-            "error" => "`error` is visible in `on_error` only; elsewhere read `_last_error`".to_owned(),
-            "needs" => {
-                "`needs` is visible in a dag only, at nodes and in the workflow's `output_mapping`".to_owned()
-            }
-            "_branch" => "no fan-out leads here, so there is no branch to read".to_owned(),
-            "secret" => "secrets are readable in the templates of actions that a worker performs".to_owned(),
-            _ if items.bit(root) != 0 => {
-                format!("`{root}` is visible only in nodes that its `foreach` leads to")
-            }
-            _ => match nearest(root, visible.iter().copied()) {
-                Some(name) => format!("did you mean `{name}`?"),
-                None if scope.roots & STATE != 0 => {
-                    format!("what a node wrote is under `state`: `state.{root}`")
-                }
-                None => format!("map it: `input_mapping: {{{root}: …}}`"),
-            },
-        };
-        let problem = Problem::error(code, used.spot, message)
-            .label(format!("visible are {}", list(visible)))
-            .help(help);
-        let problem = if used.prompt.is_some() { problem } else { at(problem, used, root) };
-        self.report(problem);
-    }
+    visible
 }
 
-/// Underlines the word itself, if it can be found.
-fn at(problem: Problem, used: &Use<'_>, word: &str) -> Problem {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let found = used.text.match_indices(word).find(|(offset, _)| {
-        let before = used.text[..*offset].chars().next_back();
-        let after = used.text[offset + word.len()..].chars().next();
-        !before.is_some_and(is_part) && !after.is_some_and(is_part)
-    });
-    match found {
-        Some((offset, _)) => problem.within(offset, word.len()),
-        None => problem,
-    }
-}
-
-pub(super) fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
+/// What the expressions of each node see, and last those of the workflow's `on_error`.
+fn of_nodes(shape: &Shape<'_>, flow: &Flow, visible: &[u64]) -> Vec<Scope> {
+    let of_unit = |slot: &Slot<'_>| {
+        let unit = slot.unit.map(|unit| &shape.units[unit.0 as usize])?;
+        let mut names: Vec<Name> =
+            unit.needs.iter().map(|need| shape.units[need.0 as usize].def.reference.text.clone()).collect();
+        names.sort();
+        Some(names)
+    };
+    let kind = if shape.is_dag { OF_RUN | NEEDS } else { OF_RUN };
+    let mut scopes: Vec<Scope> = (0..shape.slots.len())
+        .map(|at| Scope {
+            roots: if flow.in_branch(at) || shape.is_broken() { kind | BRANCH } else { kind },
+            items: visible[at],
+            needs: of_unit(&shape.slots[at]).map_or(NeedsOf::Any, NeedsOf::These),
+            ..Scope::default()
+        })
+        .collect();
+    scopes.push(Scope { roots: kind | BRANCH, items: u64::MAX, ..Scope::default() });
+    scopes
 }

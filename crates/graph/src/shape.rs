@@ -1,5 +1,6 @@
 //! The bones of a workflow: which nodes and transitions there are, at which index, and what leads where.
-//! Nothing is compiled yet; whatever cannot be resolved is reported and left out.
+//! Nothing is compiled yet; whatever cannot be resolved is left out and kept as a [`Fault`], which the checker
+//! turns into a problem and the compiler into a refusal.
 //!
 //! Indices follow the order of writing, and what a run adds comes after the file, mutation by mutation, so
 //! that an index keeps its meaning when a graph is built again with one more mutation.
@@ -7,12 +8,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use super::check::Check;
-use super::{Mutation, NodeIx, Source, TransitionIx, UnitIx, codes};
+use super::{Mutation, NodeIx, Source, TransitionIx, UnitIx};
 use wonder_lang::def::{
-    FanOut, Foreach, Kind, Name, NodeDef, On, Response, Rule, Synchronization, Text, TransitionDef,
+    Bundle, FanOut, Foreach, Kind, Name, NodeDef, On, Rule, Synchronization, Text, TransitionDef,
 };
-use wonder_lang::problem::{Problem, nearest};
 
 /// Which part of what an author calls a node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -103,6 +102,22 @@ pub(super) struct UnitShape<'a> {
     pub(super) needs: Vec<UnitIx>,
 }
 
+/// A name that leads nowhere, or two things of one name.
+#[derive(Clone, Debug)]
+pub(super) enum Fault<'a> {
+    UnknownNode(Text),
+    DuplicateNode(&'a NodeDef),
+    DuplicateTransition(&'a Text),
+    UnknownGroup {
+        name: &'a Text,
+        why: &'static str,
+    },
+    /// A mutation puts something behind a node that has something behind it.
+    BehindTwice(Name),
+    /// A mutation adds a node under a name that is taken.
+    NameTaken(Name),
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Shape<'a> {
     pub(super) slots: Vec<Slot<'a>>,
@@ -117,45 +132,51 @@ pub(super) struct Shape<'a> {
     /// The same in the workflow's: from every node.
     pub(super) jumps_of_all: Vec<NodeIx>,
     pub(super) initial: Option<NodeIx>,
-    /// Something that leads somewhere could not be resolved: what can be reached is not known.
-    pub(super) broken: bool,
+    pub(super) faults: Vec<Fault<'a>>,
     pub(super) is_dag: bool,
     /// What authors call nodes, added ones included.
     pub(super) nodes_written: usize,
 }
 
 impl<'a> Shape<'a> {
-    pub(super) fn of(check: &mut Check<'a>, mutations: &'a [Mutation]) -> Shape<'a> {
-        let workflow = &check.bundle.workflow;
+    pub(super) fn of(bundle: &'a Bundle, mutations: &'a [Mutation]) -> Shape<'a> {
+        let workflow = &bundle.workflow;
         let mut shape = Shape { is_dag: workflow.kind == Kind::Dag, ..Shape::default() };
         for node in &workflow.nodes {
-            shape.add_node(check, node);
+            shape.add_node(node);
         }
-        shape.add_needs(check, 0);
-        if shape.is_dag {
-            for def in &workflow.transitions {
-                let help = "write what `to` waits for: `needs: [from]`";
-                check.graph_only(def.from.spot, "a transition", help);
-            }
-        } else {
-            shape.add_transitions(check, &workflow.transitions, 0);
+        shape.add_needs(0);
+        if !shape.is_dag {
+            shape.add_transitions(&workflow.transitions, 0);
         }
         for (at, mutation) in mutations.iter().enumerate() {
-            shape.add_mutation(check, mutation, &mutations[..at]);
+            shape.add_mutation(mutation, at as u32 + 1);
         }
-        shape.find_initial(check);
-        shape.find_jumps(check);
-        shape.find_groups(check);
+        shape.find_initial(bundle);
+        shape.find_jumps(bundle);
+        shape.find_groups();
         shape.sort_out();
         shape
+    }
+
+    /// Where a run starts.
+    pub(super) fn starts(&self) -> Vec<NodeIx> {
+        if self.is_dag {
+            return self.units.iter().map(|unit| unit.head).collect();
+        }
+        self.initial.into_iter().collect()
+    }
+
+    /// Something could not be resolved: what can be reached is not known.
+    pub(super) fn is_broken(&self) -> bool {
+        !self.faults.is_empty()
     }
 
     pub(super) fn node_of(&self, ix: NodeIx) -> &Slot<'a> {
         &self.slots[ix.0 as usize]
     }
 
-    pub(super) fn add_node(&mut self, check: &mut Check<'a>, def: &'a NodeDef) {
-        check.reference(&def.reference, "node");
+    pub(super) fn add_node(&mut self, def: &'a NodeDef) {
         self.nodes_written += 1;
         let reference = &def.reference.text;
         let unit = self.is_dag.then_some(UnitIx(self.units.len() as u32));
@@ -173,13 +194,7 @@ impl<'a> Shape<'a> {
         }
         let tail = NodeIx(self.slots.len() as u32 - 1);
         if self.node_by_ref.contains_key(reference) {
-            self.broken = true;
-            let message = format!("there are two nodes `{reference}`");
-            check.report(
-                Problem::error(codes::DUPLICATE_REF, def.reference.spot, message)
-                    .label("expected a ref that no other node has")
-                    .help(format!("call one of them `{reference}_2`, or what it does")),
-            );
+            self.faults.push(Fault::DuplicateNode(def));
         } else {
             for ix in head.0..=tail.0 {
                 self.node_by_ref.insert(self.slots[ix as usize].reference.clone(), NodeIx(ix));
@@ -196,7 +211,7 @@ impl<'a> Shape<'a> {
     }
 
     /// The `needs` of the units from `first` on: after all of them are known, since they may look ahead.
-    pub(super) fn add_needs(&mut self, check: &mut Check<'a>, first: usize) {
+    pub(super) fn add_needs(&mut self, first: usize) {
         for at in first..self.units.len() {
             let def = self.units[at].def;
             let mut seen = BTreeSet::new();
@@ -205,33 +220,21 @@ impl<'a> Shape<'a> {
                 match found {
                     Some(unit) if seen.insert(unit) => self.units[at].needs.push(unit),
                     Some(_) => {}
-                    None => {
-                        self.broken = true;
-                        let known = self.units.iter().map(|unit| unit.def.reference.as_str());
-                        check.unknown(codes::UNKNOWN_NODE, need, "node", known);
-                    }
+                    None => self.faults.push(Fault::UnknownNode(need.clone())),
                 }
             }
         }
     }
 
-    pub(super) fn add_transitions(&mut self, check: &mut Check<'a>, defs: &'a [TransitionDef], layer: u32) {
+    pub(super) fn add_transitions(&mut self, defs: &'a [TransitionDef], layer: u32) {
         for def in defs {
-            let from = self.resolve(check, &def.from);
-            let to = self.resolve(check, &def.to);
+            let (from, to) = (self.resolve(&def.from), self.resolve(&def.to));
             let (Some(from), Some(to)) = (from, to) else { continue };
-            if let Some(reference) = &def.reference {
-                check.reference(reference, "transition");
-            }
             let ix = self.add_arrow(Written::Transition(def), from, to, layer);
             if let Some(reference) = &def.reference {
                 let known = *self.transition_by_ref.entry(reference.text.clone()).or_insert(ix);
                 if known != ix {
-                    let message = format!("there are two transitions `{reference}`");
-                    check.report(
-                        Problem::error(codes::DUPLICATE_REF, reference.spot, message)
-                            .label("expected a ref that no other transition has"),
-                    );
+                    self.faults.push(Fault::DuplicateTransition(reference));
                 }
             }
         }
@@ -257,68 +260,43 @@ impl<'a> Shape<'a> {
         ix
     }
 
-    pub(super) fn resolve(&mut self, check: &mut Check<'a>, text: &Text) -> Option<NodeIx> {
+    pub(super) fn resolve(&mut self, text: &Text) -> Option<NodeIx> {
         let found = self.node_by_ref.get(&text.text).copied();
         if found.is_none() {
-            self.broken = true;
-            let known = self.slots.iter().filter_map(|slot| slot.def).map(|def| def.reference.as_str());
-            check.unknown(codes::UNKNOWN_NODE, text, "node", known);
+            self.faults.push(Fault::UnknownNode(text.clone()));
         }
         found
     }
 
-    fn find_initial(&mut self, check: &mut Check<'a>) {
-        let workflow = &check.bundle.workflow;
-        self.initial = match &workflow.initial_node {
-            Some(text) if self.is_dag => {
-                check.graph_only(
-                    text.spot,
-                    "`initial_node`",
-                    "a dag starts at every node that needs nothing",
-                );
-                None
-            }
-            Some(text) => self.resolve(check, text),
+    /// A dag starts at every unit that needs nothing; the first of them stands for all.
+    fn find_initial(&mut self, bundle: &'a Bundle) {
+        self.initial = match &bundle.workflow.initial_node {
+            _ if self.is_dag => self.units.iter().find(|unit| unit.needs.is_empty()).map(|unit| unit.head),
+            Some(text) => self.resolve(text),
             None => (!self.slots.is_empty()).then_some(NodeIx(0)),
         };
-        if self.is_dag {
-            self.initial = self.units.iter().find(|unit| unit.needs.is_empty()).map(|unit| unit.head);
-        }
     }
 
-    fn find_jumps(&mut self, check: &mut Check<'a>) {
+    fn find_jumps(&mut self, bundle: &'a Bundle) {
         self.jumps = vec![Vec::new(); self.slots.len()];
-        for at in 0..self.slots.len() {
-            let slot = &self.slots[at];
-            let Some(def) = slot.def.filter(|_| matches!(slot.part, Part::Whole | Part::Items)) else {
-                continue;
-            };
-            self.jumps[at] = self.jumps_in(check, &def.on_error);
+        if self.is_dag {
+            return;
         }
-        let workflow = &check.bundle.workflow;
-        self.jumps_of_all = self.jumps_in(check, &workflow.on_error);
-    }
-
-    fn jumps_in(&mut self, check: &mut Check<'a>, rules: &'a [Rule]) -> Vec<NodeIx> {
-        let mut jumps = Vec::new();
-        for rule in rules {
-            let (key, text) = match &rule.response {
-                Response::Goto(to) => ("`goto`", to),
-                Response::LoopWithFeedback { to: Some(to) } => ("`to`", to),
-                _ => continue,
-            };
-            if self.is_dag {
-                check.graph_only(text.spot, key, "in a dag the order of nodes is fixed by their `needs`");
-            } else if let Some(ix) = self.resolve(check, text) {
-                jumps.push(ix);
+        for at in 0..self.slots.len() {
+            if let Some(def) = self.slots[at].def {
+                self.jumps[at] = self.jumps_in(&def.on_error);
             }
         }
-        jumps
+        self.jumps_of_all = self.jumps_in(&bundle.workflow.on_error);
+    }
+
+    fn jumps_in(&mut self, rules: &'a [Rule]) -> Vec<NodeIx> {
+        rules.iter().filter_map(|rule| rule.response.leads_to()).filter_map(|to| self.resolve(to)).collect()
     }
 
     /// What each `sibling_group` names: a node with `fan_out: all`, a transition that spreads, or the node
     /// that has one such transition.
-    fn find_groups(&mut self, check: &mut Check<'a>) {
+    fn find_groups(&mut self) {
         for at in 0..self.arrows.len() {
             let Some(text) = self.arrows[at].synchronization().and_then(|sync| sync.sibling_group.as_ref())
             else {
@@ -327,16 +305,7 @@ impl<'a> Shape<'a> {
             self.arrows[at].group = match self.group_named(&text.text) {
                 Ok(source) => Some(source),
                 Err(why) => {
-                    self.broken = true;
-                    check.report(
-                        Problem::error(
-                            codes::UNKNOWN_GROUP,
-                            text.spot,
-                            format!("`sibling_group: {text}` {why}"),
-                        )
-                        .label("expected the ref of a node or transition that fans out")
-                        .help(self.group_help(text)),
-                    );
+                    self.faults.push(Fault::UnknownGroup { name: text, why });
                     None
                 }
             };
@@ -370,17 +339,6 @@ impl<'a> Shape<'a> {
         }
     }
 
-    fn group_help(&self, text: &Text) -> String {
-        let nodes = self.slots.iter().filter(|slot| slot.def.is_some_and(|def| def.fan_out == FanOut::All));
-        let arrows = self.arrows.iter().filter(|arrow| arrow.spreads());
-        let mut known: Vec<&str> = nodes.map(|slot| &*slot.reference).collect();
-        known.extend(arrows.flat_map(|arrow| [&*arrow.reference, &*self.node_of(arrow.from).reference]));
-        match nearest(&text.text, known.iter().copied()) {
-            Some(name) if name != text.as_str() => format!("did you mean `{name}`?"),
-            _ => "give the transition with `spawn_count` or `foreach` a `ref` and name that".to_owned(),
-        }
-    }
-
     /// Lowest priority first, ties as written; what a mutation added before what was there.
     fn sort_out(&mut self) {
         self.out.resize(self.slots.len(), Vec::new());
@@ -391,15 +349,5 @@ impl<'a> Shape<'a> {
                 (Reverse(arrow.layer), arrow.priority, *ix)
             });
         }
-    }
-}
-
-impl Check<'_> {
-    pub(super) fn graph_only(&mut self, spot: wonder_lang::def::Spot, what: &str, help: &str) {
-        self.report(
-            Problem::error(codes::GRAPH_ONLY, spot, format!("{what} has no place in a dag"))
-                .label("only a graph has this")
-                .help(help),
-        );
     }
 }

@@ -41,7 +41,7 @@ impl<'t> RunGraph<'t> {
         let mut now = before.clone();
         for mutated in &timeline.mutations {
             if let RunChange::Graph(mutation) = &mutated.what {
-                now = now.extended(mutation).ok()?;
+                now = now.grown(mutation).ok()?;
             }
         }
         let mut graph = RunGraph { before, now, timeline, stood: BTreeMap::new() };

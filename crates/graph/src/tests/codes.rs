@@ -45,11 +45,10 @@ fn references() -> Vec<(&'static str, Draft)> {
         ("E0101", Draft::graph().mocks(&["a", "a"])),
         (
             "E0101",
-            Draft::graph().mocks(&["a", "b"]).next("a", "b", json!({"ref": "x"})).next(
-                "a",
-                "b",
-                json!({"ref": "x"}),
-            ),
+            Draft::graph()
+                .mocks(&["a", "b"])
+                .next("a", "b", json!({"ref": "x", "condition": "result.ok"}))
+                .next("a", "b", json!({"ref": "x"})),
         ),
         ("E0101", task(json!([{"ref": "x", "action": "m"}, {"ref": "x", "action": "m"}]))),
         ("E0102", Draft::graph().mocks(&["in"])),
@@ -100,6 +99,7 @@ fn shapes() -> Vec<(&'static str, Draft)> {
         ("E0117", Draft::dag().mock("a", json!({"on_error": [{"do": {"loop_with_feedback": {"to": "a"}}}]}))),
         ("E0118", Draft::dag().mocks(&["a"]).mock("b", json!({"needs": ["a"], "join": {"m_of_n": 2}}))),
         ("E0118", Draft::dag().mock("a", json!({"join": "any"}))),
+        ("E0119", Draft::graph().mocks(&["a", "b", "c"]).nexts(&[("a", "b"), ("a", "c")])),
     ]
 }
 
@@ -121,7 +121,7 @@ fn groups() -> Vec<(&'static str, Draft)> {
             "E0121",
             spread(json!({"spawn_count": 2}), json!({}))
                 .mocks(&["d"])
-                .next("b", "d", json!({"synchronization": {}}))
+                .next("b", "d", json!({"synchronization": {}, "priority": -1, "condition": "result.ok"}))
                 .next("c", "d", json!({})),
         ),
         (
@@ -129,7 +129,7 @@ fn groups() -> Vec<(&'static str, Draft)> {
             all(json!({"strategy": "any"})).next(
                 "b",
                 "d",
-                json!({"synchronization": {"strategy": {"m_of_n": 2}}}),
+                json!({"synchronization": {"strategy": {"m_of_n": 2}}, "priority": -1, "condition": "result.ok"}),
             ),
         ),
         (
@@ -312,7 +312,9 @@ fn every_code_is_raised_alone() {
     assert!(wrong.is_empty(), "{wrong}");
     seen.sort_unstable();
     seen.dedup();
-    assert_eq!(seen, codes::ALL.iter().map(|(code, _)| code.0).collect::<Vec<_>>());
+    // What no check found and the compiler cannot do is a check of ours that is missing: no draft raises it.
+    let raised = codes::ALL.iter().map(|(code, _)| *code).filter(|code| *code != codes::NOT_COMPILED);
+    assert_eq!(seen, raised.map(|code| code.0).collect::<Vec<_>>());
 }
 
 #[test]

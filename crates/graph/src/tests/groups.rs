@@ -3,9 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::{Draft, group, ix};
-use crate::check::Check;
 use crate::flow::Flow;
-use crate::reach::starts;
 use crate::shape::Shape;
 use crate::{Graph, JoinTimeout, MergeInto, Source};
 use wonder_lang::def::{FanOut, MergeStrategy, Strategy};
@@ -20,9 +18,8 @@ fn spawn(count: u32) -> Json {
 
 /// The stacks of a node as text: `[a.0 b] []`.
 fn stacks(graph: &Graph, reference: &str) -> String {
-    let mut check = Check::new(&graph.bundle);
-    let shape = Shape::of(&mut check, &graph.mutations);
-    let flow = Flow::of(&shape, &starts(&shape));
+    let shape = Shape::of(&graph.bundle, &graph.mutations);
+    let flow = Flow::of(&shape, &shape.starts());
     let name = |source: &Source| match source {
         Source::Node(ix) => graph.node(*ix).reference.to_string(),
         Source::Transition(ix) => graph.transition(*ix).reference.to_string(),

@@ -68,7 +68,7 @@ impl Definitions {
         }
         let graph = match workflow.graph {
             Some(graph) => numbered(graph, version),
-            None => compile(workflow.bundle, version)?,
+            None => checked(workflow.bundle, version)?,
         };
         self.keep(id, graph.clone());
         Ok((id, graph))
@@ -80,7 +80,7 @@ impl Definitions {
             return Ok(graph.clone());
         }
         let (bundle, version) = stored_bundle(id, reader)?;
-        let graph = compile(Arc::new(bundle), version)?;
+        let graph = accepted(&Arc::new(bundle), version)?;
         self.keep(id, graph.clone());
         Ok(graph)
     }
@@ -120,7 +120,15 @@ fn numbered(graph: Arc<Graph>, version: u32) -> Arc<Graph> {
     Arc::new(graph)
 }
 
-fn compile(bundle: Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
+/// A definition that was accepted when it was stored: no check of today is asked.
+fn accepted(bundle: &Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
+    let graph =
+        Graph::compile(bundle).map_err(|error| EngineError::new(ErrorCode::Storage, error.to_string()))?;
+    Ok(numbered(Arc::new(graph), version))
+}
+
+/// A new definition, from another process.
+fn checked(bundle: Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
     match Graph::build(bundle) {
         Ok((graph, _)) => Ok(numbered(Arc::new(graph), version)),
         Err(problems) => {

@@ -54,6 +54,17 @@ pub enum Response {
     Fail,
 }
 
+impl Response {
+    /// The node it sends a token to, if it names one.
+    pub fn leads_to(&self) -> Option<&Text> {
+        match self {
+            Response::Goto(to) => Some(to),
+            Response::LoopWithFeedback { to } => to.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// Overrides for the next attempt. `input` is laid over the task's input, key by key.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]

@@ -1,11 +1,11 @@
-//! Mappings: trees of expressions, and where their values go.
+//! Mappings: trees of expressions that may read what they read, and targets that can be written to.
 
-use super::check::Check;
-use super::codes;
-use super::scope::{Items, Scope, Use};
-use super::{MapTree, WriteTo};
+use super::Check;
+use crate::codes;
+use crate::readings::Use;
+use crate::scope::{Items, Scope};
 use wonder_lang::def::{Text, Tree, Writes};
-use wonder_lang::expr::{Expr, Read};
+use wonder_lang::expr::Expr;
 use wonder_lang::path::Target;
 use wonder_lang::problem::Problem;
 use wonder_lang::value::Value;
@@ -20,31 +20,20 @@ impl Check<'_> {
         Some(expr)
     }
 
-    /// A mapping. What does not compile has been reported and stands as null.
-    pub(super) fn tree(&mut self, tree: &Tree, scope: &Scope, items: &Items) -> MapTree {
+    pub(super) fn tree(&mut self, tree: &Tree, scope: &Scope, items: &Items) {
         match tree {
-            Tree::Text(text) => {
-                self.expr_in(text, scope, items).map_or(MapTree::Literal(Value::Null), MapTree::Expr)
-            }
-            Tree::Literal(value) => MapTree::Literal(value.clone()),
-            Tree::List(list) => {
-                MapTree::List(list.iter().map(|tree| self.tree(tree, scope, items)).collect())
-            }
-            Tree::Map(map) => MapTree::Map(
-                map.iter().map(|(key, tree)| (key.clone(), self.tree(tree, scope, items))).collect(),
-            ),
+            Tree::Text(text) => drop(self.expr_in(text, scope, items)),
+            Tree::Literal(_) => {}
+            Tree::List(list) => list.iter().for_each(|tree| self.tree(tree, scope, items)),
+            Tree::Map(map) => map.values().for_each(|tree| self.tree(tree, scope, items)),
         }
     }
 
-    pub(super) fn writes(&mut self, writes: &Writes, scope: &Scope, items: &Items) -> Vec<WriteTo> {
-        let mut compiled = Vec::with_capacity(writes.0.len());
+    pub(super) fn writes(&mut self, writes: &Writes, scope: &Scope, items: &Items) {
         for write in &writes.0 {
-            let value = self.tree(&write.value, scope, items);
-            if let Some(target) = self.target(&write.to) {
-                compiled.push(WriteTo { target, value });
-            }
+            self.tree(&write.value, scope, items);
+            self.target(&write.to);
         }
-        compiled
     }
 
     pub(super) fn target(&mut self, text: &Text) -> Option<Target> {
@@ -67,16 +56,6 @@ impl Check<'_> {
                 None
             }
         }
-    }
-}
-
-/// Every path a mapping reads.
-pub(super) fn reads_of(tree: &MapTree, into: &mut Vec<Read>) {
-    match tree {
-        MapTree::Expr(expr) => into.extend_from_slice(expr.reads()),
-        MapTree::Literal(_) => {}
-        MapTree::List(list) => list.iter().for_each(|tree| reads_of(tree, into)),
-        MapTree::Map(map) => map.iter().for_each(|(_, tree)| reads_of(tree, into)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Fields of an action that must be there, or must not be there together, and names it may not invent.
 
-use super::check::Check;
-use super::codes;
+use super::Check;
+use crate::codes;
 use wonder_lang::def::{
     ActionDef, Assert, CommandLine, EventTimeout, GateTimeout, HttpRequest, HumanGate, Implementation,
     Isolation, LlmCall, Mock, Shell, Sleep, Spot, Text, WaitEvent,

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::check::Check;
-use super::shape::Shape;
-use super::{NodeIx, codes};
+use super::Check;
+use crate::codes;
+use crate::shape::Shape;
 use wonder_lang::def::On;
 use wonder_lang::problem::Problem;
 
@@ -48,7 +48,7 @@ impl Shape<'_> {
 impl Check<'_> {
     /// The checks of a graph.
     pub(super) fn reach(&mut self, shape: &Shape<'_>) {
-        let Some(initial) = shape.initial.filter(|_| !shape.broken) else { return };
+        let Some(initial) = shape.initial.filter(|_| !shape.is_broken()) else { return };
         let ways = shape.ways(true);
         let reached = ways.reached(initial.0);
         self.unreachable(shape, &ways, &reached);
@@ -88,7 +88,7 @@ impl Check<'_> {
                     "nothing leads to it: add `{{to: {reference}}}` to the `next` of another node, or remove it"
                 )
             } else {
-                format!("only {} leads to it, which cannot be reached either", super::scope::list(others))
+                format!("only {} leads to it, which cannot be reached either", super::reads::list(others))
             };
             self.report(
                 Problem::error(
@@ -279,12 +279,4 @@ impl Ways {
         }
         names.join(" -> ")
     }
-}
-
-/// Which nodes a graph's run starts at.
-pub(super) fn starts(shape: &Shape<'_>) -> Vec<NodeIx> {
-    if shape.is_dag {
-        return shape.units.iter().map(|unit| unit.head).collect();
-    }
-    shape.initial.into_iter().collect()
 }

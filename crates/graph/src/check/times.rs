@@ -1,8 +1,9 @@
 //! Times and amounts: in the right order, and not nothing.
 
-use super::check::Check;
-use super::codes;
-use super::tasks::Parts;
+use std::sync::Arc;
+
+use super::Check;
+use crate::codes;
 use wonder_lang::def::{ActionDef, Budget, Implementation, Name, NodeDef, Rule, Spot, TaskDef, WorkflowDef};
 use wonder_lang::limits::WORKFLOW_TIMEOUT_MS;
 use wonder_lang::problem::Problem;
@@ -18,14 +19,14 @@ impl Check<'_> {
         self.rule_limits(&workflow.on_error);
     }
 
-    pub(super) fn node_times(&mut self, node: &NodeDef, task: Option<&TaskDef>, parts: &Parts<'_>) {
+    pub(super) fn node_times(&mut self, node: &NodeDef, task: Option<&TaskDef>) {
         let spot = node.reference.spot;
         self.zero(node.timeout_ms, spot, "the timeout of a node");
         self.zero(node.may_mutate.map(|may| u64::from(may.max_nodes)), spot, "`may_mutate.max_nodes`");
         self.budget(node.budget.as_ref(), spot);
         self.rule_limits(&node.on_error);
         let Some(task) = task else { return };
-        let actions: Vec<&ActionDef> = actions_of(task, parts).collect();
+        let actions = self.actions_of(task);
         if let Some(own) = node.timeout_ms {
             for action in &actions {
                 self.no_longer(
@@ -38,7 +39,7 @@ impl Check<'_> {
             }
         }
         // The workflow's clock stands still while a run only waits.
-        let stands = |action: &&ActionDef| {
+        let stands = |action: &Arc<ActionDef>| {
             matches!(
                 action.implementation,
                 Implementation::HumanGate(_) | Implementation::WaitEvent(_) | Implementation::Sleep(_)
@@ -52,7 +53,7 @@ impl Check<'_> {
         if node.timeout_ms.is_none() {
             self.no_longer(task.timeout_ms, whole, ["task", "workflow"], &task.name.text, task.spot);
         }
-        for action in actions {
+        for action in &actions {
             self.no_longer(
                 action.execution.timeout_ms,
                 whole,
@@ -62,18 +63,16 @@ impl Check<'_> {
             );
         }
         let limited = node.timeout_ms.or(task.timeout_ms).is_some() || node.timeout_adaptive;
-        for action in
-            actions_of(task, parts).filter(|action| !limited && action.execution.timeout_ms.is_none())
-        {
+        for action in actions.iter().filter(|action| !limited && action.execution.timeout_ms.is_none()) {
             self.suggest_timeout(action);
         }
     }
 
-    pub(super) fn task_times(&mut self, name: &Name, task: &TaskDef, parts: &Parts<'_>) {
+    pub(super) fn task_times(&mut self, name: &Name, task: &TaskDef) {
         self.zero(task.timeout_ms, task.spot, "the timeout of a task");
         self.zero(task.retry.map(|retry| u64::from(retry.max_attempts)), task.spot, "`max_attempts`");
         let Some(own) = task.timeout_ms else { return };
-        for action in actions_of(task, parts) {
+        for action in self.actions_of(task) {
             self.no_longer(action.execution.timeout_ms, own, ["action", "task"], name, action.spot);
         }
     }
@@ -134,15 +133,17 @@ impl Check<'_> {
         }
     }
 
+    /// What is known of the actions of a task.
+    fn actions_of(&self, task: &TaskDef) -> Vec<Arc<ActionDef>> {
+        let known = task.steps.iter().filter_map(|step| self.actions.get(&step.action.text));
+        known.map(|known| known.def.clone()).collect()
+    }
+
     fn rule_limits(&mut self, rules: &[Rule]) {
         for rule in rules {
             self.zero(rule.max.map(u64::from), rule.spot, "`max`");
         }
     }
-}
-
-fn actions_of<'p>(task: &'p TaskDef, parts: &'p Parts<'_>) -> impl Iterator<Item = &'p ActionDef> {
-    task.steps.iter().filter_map(|step| parts.actions.get(&step.action.text)).map(|known| &*known.action.def)
 }
 
 /// A time as people write it.

@@ -1,9 +1,9 @@
 //! What can be told of a mapping and a schema before anything runs: keys that are forbidden or missing, and
 //! constants of the wrong type.
 
-use super::check::Check;
-use super::codes;
+use super::Check;
 use super::mapping::{literal, spot_of};
+use crate::codes;
 use wonder_lang::def::{Name, Spot, Tree, Write};
 use wonder_lang::path::{Root, Target};
 use wonder_lang::problem::{Problem, nearest};

@@ -1,8 +1,8 @@
 //! Secrets written in clear: texts that look like keys, and keys that ask for a secret and get a literal.
 
-use super::check::Check;
-use super::codes;
-use super::texts;
+use super::Check;
+use crate::codes;
+use crate::texts;
 use wonder_lang::def::{ActionDef, Implementation, Name, PromptSpec, Spot, Text, Tree};
 use wonder_lang::problem::Problem;
 
