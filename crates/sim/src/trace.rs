@@ -193,10 +193,10 @@ impl Teller<'_> {
             EventKind::ContextUpdated { token, patches } => {
                 ("updated", format!("{} {}", self.token(*token), told_patches(patches).unwrap_or_default()))
             }
-            EventKind::SleepStarted { token, until } => {
+            EventKind::SleepStarted { token, until, .. } => {
                 ("sleeping", format!("{} until {}", self.token(*token), self.time(*until)))
             }
-            EventKind::EventAwaited { token, event, key, deadline } => {
+            EventKind::EventAwaited { token, event, key, deadline, .. } => {
                 let mut text = format!("{} {event}", self.token(*token));
                 push(&mut text, shown("key", key));
                 push(&mut text, deadline.map(|at| format!("until {}", self.time(at))));
@@ -286,7 +286,7 @@ impl Teller<'_> {
                 push(&mut text, Some(brief(&start.input)));
                 text
             }
-            EventKind::GateOpened { gate, token, record, report } => {
+            EventKind::GateOpened { gate, token, record, report, .. } => {
                 let mut text = format!("{gate}{} {}", self.by_token(*token), told_gate(record));
                 push(&mut text, told_report(report.as_ref()));
                 text

@@ -89,10 +89,10 @@ pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
         EventKind::TimeoutWarning { of, .. } => run.warned(*of),
         EventKind::LateReport { token, attempt, report } => run.reported(*token, *attempt, report),
         EventKind::ContextUpdated { token, patches } => run.context_updated(*token, patches),
-        EventKind::SleepStarted { token, until } => run.sleep_started(*token, *until),
-        EventKind::EventAwaited { token, event, key, deadline } => {
-            run.event_awaited(*token, event, key, *deadline)
+        EventKind::SleepStarted { token, until, opened_with } => {
+            run.sleep_started(*token, *until, opened_with);
         }
+        EventKind::EventAwaited { .. } => run.event_awaited(&event.kind),
         EventKind::EventReceived { event: name, key, payload, token } => {
             run.event_received(event.seq, name, key, payload, *token);
         }
@@ -104,8 +104,8 @@ pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
         EventKind::FanIn { group, patches, .. } => run.fanned_in(*group, patches),
         EventKind::FanInFailed { group, failure, handled } => run.fan_in_failed(*group, failure, *handled),
         EventKind::GroupClosed { group, kept } => run.group_closed(*group, *kept),
-        EventKind::GateOpened { gate, token, record, report } => {
-            run.gate_opened(*gate, *token, record, report)
+        EventKind::GateOpened { gate, token, record, report, opened_with } => {
+            run.gate_opened(*gate, *token, record, report, opened_with)
         }
         EventKind::GateAnswered { gate, by, answer, closes } => run.gate_answered(*gate, by, answer, *closes),
         EventKind::GateClosed { gate, by } => run.gate_closed(*gate, by),

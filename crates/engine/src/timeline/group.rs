@@ -91,7 +91,7 @@ impl Timeline {
 
     pub(super) fn learn_of_gate(&mut self, kind: &EventKind, now: Now) -> bool {
         match kind {
-            EventKind::GateOpened { gate, token, record, report } => {
+            EventKind::GateOpened { gate, token, record, report, .. } => {
                 let (kind, title, token) = (record.kind, record.title.clone(), *token);
                 self.gates.insert(*gate, OpenGate { kind, title, token, opened_at: now.at });
                 if let Some(visit) = token.and_then(|token| self.reported(token, None, report.as_ref(), now))

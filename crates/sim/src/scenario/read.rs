@@ -54,7 +54,7 @@ fn workflows(node: &Node, path: &Path) -> Read<Option<Workflows>> {
 
 /// Reads workflows from text: all of them by name, and the first.
 pub fn library(source: &str, file: &str) -> Result<Workflows, String> {
-    let reading = wonder_spec::read(source, file).map_err(|problems| problems.render(false))?;
+    let reading = wonder_spec::read_everything(source, file).map_err(|problems| problems.render(false))?;
     let first = reading.graphs.first().map(|graph| graph.name.clone());
     let library = reading.graphs.iter().map(|graph| (graph.name.clone(), graph.clone())).collect();
     Ok((library, first.ok_or("no workflow in it")?))
