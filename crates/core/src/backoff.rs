@@ -11,6 +11,13 @@ pub const TRIES: Retry = Retry {
 
 /// The wait before try `k + 1`, where `k` counts from 1. The same seed and salt give the same wait.
 pub fn delay_ms(backoff: &Backoff, k: u32, seed: u64, salt: u64) -> u64 {
+    let whole = longest_ms(backoff, k);
+    let half = whole / 2;
+    half + mix(seed ^ salt.rotate_left(17) ^ u64::from(k)) % (whole - half + 1)
+}
+
+/// The same wait without the luck of a jitter.
+pub fn longest_ms(backoff: &Backoff, k: u32) -> u64 {
     let whole = match backoff.kind {
         BackoffKind::None => return 0,
         BackoffKind::Linear => backoff.initial_delay_ms.saturating_mul(k.into()),
@@ -19,9 +26,7 @@ pub fn delay_ms(backoff: &Backoff, k: u32, seed: u64, salt: u64) -> u64 {
             backoff.initial_delay_ms.saturating_mul(1 << doublings)
         }
     };
-    let whole = whole.min(backoff.max_delay_ms);
-    let half = whole / 2;
-    half + mix(seed ^ salt.rotate_left(17) ^ u64::from(k)) % (whole - half + 1)
+    whole.min(backoff.max_delay_ms)
 }
 
 /// SplitMix64's finaliser: spreads a counter over 64 bits. Not for secrets.

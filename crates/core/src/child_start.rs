@@ -65,7 +65,7 @@ mod tests {
         let bundle = json!({
             "workflow": {"name": "parent", "nodes": [{"ref": "a", "task": "a"}]},
             "tasks": {"a": {"name": "a", "steps": [{"ref": "s", "action": "a"}]}},
-            "actions": {"a": {"name": "a", "kind": "mock", "implementation": {}}},
+            "actions": {"a": {"name": "a", "kind": "mock", "implementation": {"outcomes": [{}]}}},
             "models": {"own": {"name": "own", "provider": "p", "model": "m", "prices": {"input": 5, "output": 6}}}
         });
         let (graph, _) = Graph::build(Arc::new(serde_json::from_value(bundle).unwrap())).unwrap();
