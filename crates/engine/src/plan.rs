@@ -201,7 +201,8 @@ fn whole(
     let sums = bounds.sums();
     let name = |at: usize| row_of(graph, at).1.clone();
     let path_ms = free.ends_ms;
-    let lower_bound_ms = path_ms.max(shared_ms(graph, works, free));
+    // With joins of some a longer way may be cut short: what is expected is possible in any case.
+    let lower_bound_ms = path_ms.max(shared_ms(graph, works, free)).min(played.ends_ms);
     let duration = parts::duration(graph, Timing { expected_ms: played.ends_ms, lower_bound_ms }, &sums);
     let stuck = |at: &usize| parts::cannot_start(&works[*at], [graph.budget, row_of(graph, *at).0.budget]);
     let visited: BTreeSet<usize> = played.visits.iter().map(|visit| visit.row).collect();

@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wonder_core::def::{FanOut, GateTimeout, Implementation, Name, On, Strategy, WorkflowTimeout};
+use wonder_core::def::{FanOut, Implementation, MergeStrategy, Name, On, Strategy, WorkflowTimeout};
 use wonder_core::expr::{Expr, Read};
 use wonder_core::graph::{
-    AssertionTest, CalleeSpec, Coordinated, GateSpec, Graph, Join, JoinTimeout, MapTree, MergeInto, Node,
+    AssertionTest, CalleeSpec, Coordinated, Graph, Join, JoinTimeout, MapTree, Merge, MergeInto, Node,
     NodeInput, NodeIx, Perform, SleepSpec, Source, Spread, StepInput, Task, TransitionIx,
 };
 use wonder_core::path::{Root, Target};
@@ -60,8 +60,11 @@ impl Assumed {
         }
         for join in assumed.joins.values_mut() {
             join.timeout = JoinTimeout::Never;
-            if let Some(merge) = &mut join.merge {
-                merge.source = merge.source.take().filter(|source| knowledge.reads(source.reads(), false));
+            if let Some(merge) = join.merge.as_mut().filter(|merge| !knowledge.merged(merge)) {
+                merge.source = None;
+                if let MergeInto::Context { strategy, .. } = &mut merge.into {
+                    *strategy = MergeStrategy::Append;
+                }
             }
         }
         for unit in &mut assumed.units {
@@ -138,15 +141,18 @@ impl<'g> Knowledge<'g> {
             }
         }
         for merge in graph.joins.values().filter_map(|join| join.merge.as_ref()) {
-            let known = match &merge.source {
-                Some(source) => self.reads(source.reads(), false),
-                None => !self.is_unknown("_branch", Some("output")),
-            };
-            if let (MergeInto::Context { target, .. }, false) = (&merge.into, known) {
+            if let (MergeInto::Context { target, .. }, false) = (&merge.into, self.merged(merge)) {
                 self.forget(target);
             }
         }
         before != (self.unknown.len(), self.known.iter().filter(|known| **known).count())
+    }
+
+    fn merged(&self, merge: &Merge) -> bool {
+        match &merge.source {
+            Some(source) => self.reads(source.reads(), false),
+            None => !self.is_unknown("_branch", Some("output")),
+        }
     }
 
     fn forget(&mut self, target: &Target) {
@@ -257,40 +263,35 @@ impl<'g> Knowledge<'g> {
         }
         (node.timeout_ms, node.budget, node.may_mutate) = (None, None, None);
         match &mut node.perform {
-            Perform::Worker(task) if !known => {
-                *task = Arc::new(Task { input_schema: None, ..Task::clone(task) });
-            }
+            Perform::Worker(task) if !known => Arc::make_mut(task).input_schema = None,
             Perform::Coordinator { task, inline } => {
-                let mut of = Task::clone(task);
-                let mut action = wonder_core::graph::Action::clone(&of.steps[0].action);
-                if let Some(coordinated) = &mut action.coordinated {
-                    self.coordinated(coordinated, *inline, input_known);
-                }
-                if !input_known {
-                    (of.input_schema, of.output_schema) = (None, None);
-                    (action.requires, action.produces) = (None, None);
-                    (of.steps[0].output, of.steps[0].condition) = (None, None);
-                    if let StepInput::Mapped(_) = of.steps[0].input {
-                        of.steps[0].input = StepInput::Mapped(MapTree::Literal(Value::empty_map()));
-                    }
+                let inline = *inline;
+                let task = Arc::make_mut(task);
+                let step = &mut task.steps[0];
+                let action = Arc::make_mut(&mut step.action);
+                if !input_known && !inline {
+                    (task.input_schema, action.requires, step.condition) = (None, None, None);
+                    step.input = StepInput::Whole { mapped: true };
                 }
                 if !known {
-                    (of.output_schema, action.produces, of.steps[0].output) = (None, None, None);
+                    (task.output_schema, action.produces, step.output) = (None, None, None);
                 }
-                of.steps[0].action = Arc::new(action);
-                *task = Arc::new(of);
+                if let Some(other) = self.coordinated(action.coordinated.as_mut(), inline, input_known) {
+                    node.perform = other;
+                }
             }
             _ => {}
         }
     }
 
-    /// What the coordinator is told: nobody is late, nobody is asked twice, and what is not known is plain.
-    fn coordinated(&self, coordinated: &mut Coordinated, inline: bool, input_known: bool) {
-        match coordinated {
+    /// What the coordinator is told: nobody is late and what is not known is plain. Or what is in its place:
+    /// a question to somebody, or nothing.
+    fn coordinated(&self, of: Option<&mut Coordinated>, inline: bool, input_known: bool) -> Option<Perform> {
+        match of? {
             Coordinated::UpdateContext { set } if inline => {
                 set.iter_mut().for_each(|write| self.scrub(&mut write.value, false));
             }
-            Coordinated::UpdateContext { set } if !input_known => set.clear(),
+            Coordinated::UpdateContext { .. } => return (!input_known).then_some(Perform::Pass),
             Coordinated::Assert(assertion) => {
                 let known = match &assertion.test {
                     _ if !inline => input_known,
@@ -300,40 +301,19 @@ impl<'g> Knowledge<'g> {
                         self.reads(score.reads(), false) && self.tree(at_least, false)
                     }
                 };
-                if !known {
-                    assertion.test = AssertionTest::That(expr("true"));
-                }
+                return (!known).then_some(Perform::Pass);
             }
-            Coordinated::HumanGate(gate) => {
-                *gate = GateSpec {
-                    title: plain("asked"),
-                    body: None,
-                    form: None,
-                    assignees: Vec::new(),
-                    quorum: None,
-                    timeout_ms: None,
-                    on_timeout: GateTimeout::Fail,
-                    default: Value::Null,
-                    escalate: Vec::new(),
-                    remind_every_ms: None,
-                };
-            }
-            Coordinated::WaitEvent(wait) => {
-                (wait.event, wait.key, wait.timeout_ms) = (plain("event"), None, None);
-            }
-            Coordinated::Sleep(sleep) => match sleep {
-                SleepSpec::For(text) if text.is_plain() || input_known => {}
-                _ => *sleep = SleepSpec::For(plain("1s")),
-            },
+            Coordinated::HumanGate(_) | Coordinated::WaitEvent(_) => return Some(Perform::Review),
+            Coordinated::Sleep(SleepSpec::For(text)) if text.is_plain() || input_known => {}
+            Coordinated::Sleep(sleep) => *sleep = SleepSpec::For(plain("1s")),
             Coordinated::WorkflowCall(call) => {
                 (call.timeout_ms, call.inherit_timeout) = (None, false);
-                match &call.workflow {
-                    CalleeSpec::Named(name) if name.is_plain() => {}
-                    _ => call.workflow = CalleeSpec::Named(plain("?")),
+                if !matches!(&call.workflow, CalleeSpec::Named(name) if name.is_plain()) {
+                    call.workflow = CalleeSpec::Named(plain("?"));
                 }
             }
-            Coordinated::UpdateContext { .. } => {}
         }
+        None
     }
 
     /// Decides every condition that nobody can know. Where one way is taken, the longest one is, and before it
@@ -415,20 +395,14 @@ fn inline(node: &Node) -> Option<&Coordinated> {
     matches!(coordinated, Coordinated::UpdateContext { .. } | Coordinated::Assert(_)).then_some(coordinated)
 }
 
-/// Whether what a task of mocks gives can depend on its input.
+/// Whether what a task of mocks gives can depend on its input: it has a template, or asks for it by name.
 fn reads_input(task: &Task) -> bool {
     let is_input = |reads: &[Read]| reads.iter().any(|read| &*read.root == "input");
-    let has_texts = |implementation: &Implementation| match implementation {
-        Implementation::Mock(mock) => serde_json::to_string(mock).is_ok_and(|text| text.contains("{{")),
-        _ => true,
-    };
     task.steps.iter().any(|step| {
-        step.condition.as_ref().is_some_and(|condition| is_input(condition.test.reads()))
-            || step.action.requires.is_some()
-            || match &step.input {
-                StepInput::Whole { .. } | StepInput::Mapped(_) => has_texts(&step.action.def.implementation),
-                StepInput::Named(reads) => is_input(reads),
-            }
+        let text = serde_json::to_string(&step.action.def.implementation).unwrap_or_default();
+        let tested = step.condition.as_ref().is_some_and(|condition| is_input(condition.test.reads()));
+        let named = matches!(&step.input, StepInput::Named(reads) if !is_input(reads));
+        tested || step.action.requires.is_some() || (text.contains("{{") && !named)
     })
 }
 

@@ -11,7 +11,7 @@ use wonder_core::command::{ChildOrder, Command, TaskOrder};
 use wonder_core::cost::Spend;
 use wonder_core::def::{Effect, Implementation, Mock, Name, Strategy};
 use wonder_core::event::{Event, EventKind, GateKind, TokenId};
-use wonder_core::graph::{Graph, NodeIx, Perform, Source, Spread};
+use wonder_core::graph::{Graph, NodeIx, Source, Spread};
 use wonder_core::input::{ChildOutcome, Input, StartRun, TaskOutcome, TaskReport};
 use wonder_core::schedule::DURATION_MS_UNKNOWN;
 use wonder_core::task::{ActionCall, Ask, TaskMachine};
@@ -32,8 +32,9 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Where a node's row is.
+    /// Where a node's row is: of one that a response put behind another, where that is.
     pub(super) fn row(graph: &Graph, node: NodeIx) -> usize {
+        let node = graph.node(node).stands_for.unwrap_or(node);
         graph.node(node).unit.map_or(node.0 as usize, |unit| unit.0 as usize)
     }
 }
@@ -87,12 +88,6 @@ impl Played {
     }
 }
 
-#[derive(Debug)]
-enum Happening {
-    Say(Name, Input),
-    Start(Name, Name, Box<StartRun>),
-}
-
 struct Hosted {
     run: Run,
     of: Rc<Prepared>,
@@ -107,7 +102,7 @@ struct Hosted {
 pub(super) struct Play<'p> {
     prepared: &'p BTreeMap<Name, Rc<Prepared>>,
     runs: BTreeMap<Name, Hosted>,
-    queue: BTreeMap<(u64, u64), Happening>,
+    queue: BTreeMap<(u64, u64), (Name, Input)>,
     /// What comes only when nothing else does.
     last: Vec<(Name, Input)>,
     now_ms: u64,
@@ -171,28 +166,22 @@ impl<'p> Play<'p> {
             }
             (Some(at), _) => {
                 self.now_ms = self.now_ms.max(at);
-                match self.queue.pop_first().map(|(_, happening)| happening) {
-                    Some(Happening::Say(run, input)) => self.deliver(&run, input),
-                    Some(Happening::Start(child, workflow, start)) => {
-                        self.start_child(&child, &workflow, start)
-                    }
-                    None => {}
-                }
-            }
-            _ => match self.last.is_empty() {
-                true => return false,
-                false => {
-                    let (run, input) = self.last.remove(0);
+                if let Some((_, (run, input))) = self.queue.pop_first() {
                     self.deliver(&run, input);
                 }
-            },
+            }
+            _ if self.last.is_empty() => return false,
+            _ => {
+                let (run, input) = self.last.remove(0);
+                self.deliver(&run, input);
+            }
         }
         true
     }
 
-    fn enqueue(&mut self, after_ms: u64, happening: Happening) {
+    fn enqueue(&mut self, after_ms: u64, run: &Name, input: Input) {
         self.order += 1;
-        self.queue.insert((self.now_ms.saturating_add(after_ms), self.order), happening);
+        self.queue.insert((self.now_ms.saturating_add(after_ms), self.order), (run.clone(), input));
     }
 
     /// One input to one run. What is refused has come too late, and is no news.
@@ -200,10 +189,7 @@ impl<'p> Play<'p> {
         let now = self.now_ms;
         let Some(hosted) = self.runs.get_mut(id) else { return };
         let Ok(step) = hosted.run.handle(input, Time(now as i64)) else { return };
-        let waits = hosted.note(&step.events, now);
-        for (token, input) in waits {
-            self.comes(id, token, input);
-        }
+        hosted.note(&step.events, now);
         for command in step.commands {
             self.perform(id, command);
         }
@@ -212,7 +198,7 @@ impl<'p> Play<'p> {
         {
             let spend = hosted.run.spend().clone();
             self.runs.remove(id);
-            self.enqueue(0, Happening::Say(parent, Input::ChildFinished { token, attempt, outcome, spend }));
+            self.enqueue(0, &parent, Input::ChildFinished { token, attempt, outcome, spend });
         }
     }
 
@@ -222,8 +208,7 @@ impl<'p> Play<'p> {
                 let hosted = self.runs.get_mut(id).expect("a run that asks is there");
                 let (after_ms, report) = hosted.task(&order);
                 let (token, attempt) = (order.token, order.attempt);
-                let report = Input::TaskFinished { token, attempt, report };
-                self.enqueue(after_ms, Happening::Say(id.clone(), report));
+                self.enqueue(after_ms, id, Input::TaskFinished { token, attempt, report });
             }
             Command::CancelTask { token, attempt } => {
                 let hosted = &self.runs[id];
@@ -234,7 +219,7 @@ impl<'p> Play<'p> {
                     .map(|visit| hosted.of.works[hosted.played.visits[*visit].row].spend());
                 let spend = spend.unwrap_or_default();
                 let report = TaskReport { outcome: TaskOutcome::Cancelled, spend, tries: 0 };
-                self.enqueue(0, Happening::Say(id.clone(), Input::TaskFinished { token, attempt, report }));
+                self.enqueue(0, id, Input::TaskFinished { token, attempt, report });
             }
             Command::OpenGate { gate } => {
                 let hosted = &self.runs[id];
@@ -242,7 +227,11 @@ impl<'p> Play<'p> {
                 // What people decide about failures is not for a plan to say.
                 if let (GateKind::Node, Some(token)) = (open.record.kind, open.token) {
                     let answer = Value::map([("ok", Value::Bool(true))]);
-                    self.comes(id, token, Input::GateAnswered { gate, answer, by: "somebody".into() });
+                    let input = Input::GateAnswered { gate, answer, by: "somebody".into() };
+                    match hosted.can_do_without(token) {
+                        true => self.last.push((id.clone(), input)),
+                        false => self.enqueue(0, id, input),
+                    }
                 }
             }
             Command::StartChild(order) => self.order_child(id, *order),
@@ -250,21 +239,12 @@ impl<'p> Play<'p> {
                 let Some(hosted) = self.runs.remove(&child) else { return };
                 let attempt = hosted.parent.map_or(0, |(_, _, attempt)| attempt);
                 let (outcome, spend) = (ChildOutcome::Cancelled, hosted.run.spend().clone());
-                let input = Input::ChildFinished { token, attempt, outcome, spend };
-                self.enqueue(0, Happening::Say(id.clone(), input));
+                self.enqueue(0, id, Input::ChildFinished { token, attempt, outcome, spend });
             }
             Command::CloseGate { .. }
             | Command::RemindGate { .. }
             | Command::PauseChild { .. }
             | Command::ResumeChild { .. } => {}
-        }
-    }
-
-    /// What people and events bring: at once, or last where others can do without.
-    fn comes(&mut self, id: &Name, token: TokenId, input: Input) {
-        match self.runs[id].can_do_without(token) {
-            true => self.last.push((id.clone(), input)),
-            false => self.enqueue(0, Happening::Say(id.clone(), input)),
         }
     }
 
@@ -280,34 +260,26 @@ impl<'p> Play<'p> {
         if calls_itself || !self.prepared.contains_key(&order.workflow) {
             let outcome = ChildOutcome::Completed { output: Value::empty_map() };
             let input = Input::ChildFinished { token, attempt, outcome, spend: Spend::default() };
-            return self.enqueue(DURATION_MS_UNKNOWN, Happening::Say(parent.clone(), input));
+            return self.enqueue(DURATION_MS_UNKNOWN, parent, input);
         }
-        let workflow = order.workflow.clone();
+        self.insert(&child, self.prepared[&order.workflow].clone(), Some((parent.clone(), token, attempt)));
         let start = Box::new(child_start(&self.runs[parent].run, order));
-        self.enqueue(0, Happening::Start(child, workflow, start));
-    }
-
-    fn start_child(&mut self, child: &Name, workflow: &Name, start: Box<StartRun>) {
-        let parent = start.parent.as_ref().map(|from| (from.run.clone(), from.token, from.attempt));
-        // A parent that has ended wants no child any more.
-        if parent.as_ref().is_some_and(|(parent, ..)| self.runs.contains_key(parent)) {
-            self.insert(child, self.prepared[workflow].clone(), parent);
-            self.deliver(child, Input::StartRun(start));
-        }
+        self.enqueue(0, &child, Input::StartRun(start));
     }
 }
 
 impl Hosted {
-    /// Keeps what happened to each visit; gives the events that tokens begin to wait for.
-    fn note(&mut self, events: &[Event], now: u64) -> Vec<(TokenId, Input)> {
-        let (mut ended, mut waits) = (None, Vec::new());
+    /// Keeps what happened to each visit.
+    fn note(&mut self, events: &[Event], now: u64) {
+        let mut ended = None;
         for event in events {
             match &event.kind {
                 EventKind::TokenCreated { token, node, .. } => {
                     let Some(node) = self.run.graph().find_node(node) else { continue };
                     let row = Prepared::row(self.run.graph(), node);
                     self.visit_of.insert(*token, self.played.visits.len());
-                    let does = !matches!(self.run.graph().node(node).perform, Perform::Pass);
+                    let unit = self.run.graph().node(node).unit.map(|unit| self.run.graph().unit(unit));
+                    let does = unit.is_none_or(|u| u.head == u.tail || (u.head != node && u.tail != node));
                     let (starts_ms, ends_ms, after) = (now, now, ended);
                     let (skipped, cancelled, began) = (false, false, false);
                     let visit = Visit { row, starts_ms, ends_ms, does, skipped, cancelled, began, after };
@@ -320,11 +292,6 @@ impl Hosted {
                         let row = visit.row;
                         self.played.dispatched.push(row);
                     }
-                }
-                EventKind::EventAwaited { token, event, key, .. } => {
-                    let (name, key) = (event.clone(), key.clone());
-                    let payload = Value::empty_map();
-                    waits.push((*token, Input::EventArrived { name, key, payload, keep: false }));
                 }
                 EventKind::TaskCompleted { token, .. }
                 | EventKind::TaskFailed { token, .. }
@@ -343,7 +310,6 @@ impl Hosted {
             }
             self.played.ends_ms = now;
         }
-        waits
     }
 
     fn visit(&mut self, token: TokenId) -> Option<&mut Visit> {

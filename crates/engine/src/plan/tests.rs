@@ -9,39 +9,26 @@ use wonder_core::{Input, Run, StartRun, Time, Value};
 
 use super::*;
 
-/// Everything is there, and everything can be done.
+/// Everything is there and can be done; or nothing is, and all but model calls can.
 #[derive(Debug)]
-struct Everything;
-
-impl Around for Everything {
-    fn has_variable(&self, _name: &str) -> bool {
-        true
-    }
-
-    fn has_program(&self, _name: &str) -> bool {
-        true
-    }
-
-    fn can_perform(&self, _implementation: &Implementation) -> bool {
-        true
-    }
+enum Here {
+    Everything,
+    Bare,
 }
 
-/// Nothing is there; all but model calls can be done.
-#[derive(Debug)]
-struct Bare;
+use Here::{Bare, Everything};
 
-impl Around for Bare {
+impl Around for Here {
     fn has_variable(&self, _name: &str) -> bool {
-        false
+        matches!(self, Everything)
     }
 
     fn has_program(&self, _name: &str) -> bool {
-        false
+        matches!(self, Everything)
     }
 
     fn can_perform(&self, implementation: &Implementation) -> bool {
-        !matches!(implementation, Implementation::LlmCall(_))
+        matches!(self, Everything) || !matches!(implementation, Implementation::LlmCall(_))
     }
 }
 
