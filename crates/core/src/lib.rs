@@ -65,8 +65,10 @@
 //! ```
 
 pub mod backoff;
+mod child_start;
 pub mod command;
 mod decide;
+pub mod default_rules;
 pub mod event;
 pub mod input;
 pub mod lifecycle;
@@ -82,6 +84,7 @@ pub use wonder_graph as graph;
 pub use wonder_graph::schedule;
 pub use wonder_lang::{cost, def, error, expr, limits, path, problem, schema, template, time, value};
 
+pub use child_start::child_start;
 pub use command::Command;
 pub use error::{ErrorKind, Failure};
 pub use event::Event;

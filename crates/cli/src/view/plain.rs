@@ -151,7 +151,7 @@ impl Narrator {
 
     fn of_wait(&self, run: &str, event: &Event) -> Option<Said> {
         match &event.kind {
-            EventKind::SleepStarted { token, until } => {
+            EventKind::SleepStarted { token, until, .. } => {
                 let what = format!("sleeps for {}", duration(until.since(event.at)));
                 self.said(run, *token, Tone::Plain, what)
             }

@@ -4,20 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wonder_core::backoff::TRIES;
-use wonder_core::cost::Allowance;
+use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::{Estimate, GateTimeout, Implementation, Name};
 use wonder_core::error::Failure;
 use wonder_core::graph::{
     Action, CallSpec, CalleeSpec, Coordinated, GateSpec, Node, Perform, SleepSpec, Task,
 };
+use wonder_core::schedule::{self, DURATION_MS_UNKNOWN};
 use wonder_core::time::parse_duration_ms;
 
-use super::fold::Amount;
 use super::report::{CallPlan, Callee, Guess, Origin, Outline, Total, WaitKind, WaitPlan};
 use super::reserve::{Attempts, Priced, Reserve, waits_ms};
-
-/// What a node is taken to last when nobody knows; the core's ready order takes the same.
-pub(super) const DURATION_MS_UNKNOWN: u64 = 1_000;
 
 /// One visit.
 #[derive(Debug)]
@@ -27,6 +24,9 @@ pub(super) struct Work {
     pub(super) is_task: bool,
     pub(super) duration: Guess,
     pub(super) cost: Guess,
+    /// The file or past runs say so, whatever a mock would take.
+    pub(super) time_is_estimated: bool,
+    pub(super) cost_is_estimated: bool,
     pub(super) attempts_max: u64,
     /// What one attempt reserves.
     pub(super) attempt: Allowance,
@@ -83,19 +83,13 @@ impl Work {
             work.validated(node, validator, setting, attempts.max);
         }
         work.running_ms = work.running_ms.map(|ms| ms.saturating_add(attempts.backoff_ms));
-        work.by_estimate(node.estimate, Origin::Written);
-        if node
-            .estimate
-            .is_none_or(|estimate| estimate.duration_ms.is_none() || estimate.usd_micros.is_none())
-        {
-            work.by_learnt(node.estimate, setting);
-        }
+        work.by_estimate(node, setting);
         work
     }
 
-    /// How long it is expected to take; what waits for people and events has no bound.
-    pub(super) fn expected(&self) -> Amount {
-        Amount { known: self.duration.amount, open: self.duration.origin == Origin::Waits }
+    /// What one attempt is expected to report.
+    pub(super) fn spend(&self) -> Spend {
+        Spend { usd_micros: self.cost.amount, duration_ms: self.duration.amount, ..Spend::default() }
     }
 
     /// Why its wait has no bound.
@@ -115,6 +109,8 @@ impl Work {
             is_task: false,
             duration: none,
             cost: none,
+            time_is_estimated: false,
+            cost_is_estimated: false,
             attempts_max: 1,
             attempt: Allowance::default(),
             worst: Allowance::default(),
@@ -126,27 +122,21 @@ impl Work {
         }
     }
 
-    fn by_estimate(&mut self, estimate: Option<Estimate>, origin: Origin) {
-        let Some(estimate) = estimate else { return };
+    /// What the file or past runs say is more than what can be guessed.
+    fn by_estimate(&mut self, node: &Node, setting: &Setting<'_>) {
+        let written = node.estimate.unwrap_or_default();
+        let estimate = schedule::estimate(node.estimate, setting.learnt.get(setting.reference));
+        let origin = |written: Option<u64>| if written.is_some() { Origin::Written } else { Origin::Learnt };
         if let Some(amount) = estimate.duration_ms {
-            self.duration = Guess { amount, origin };
+            self.duration = Guess { amount, origin: origin(written.duration_ms) };
+            self.time_is_estimated = true;
         }
         if let Some(amount) = estimate.usd_micros {
-            self.cost = Guess { amount, origin };
+            self.cost = Guess { amount, origin: origin(written.usd_micros) };
+            self.cost_is_estimated = true;
             // Whoever says what it costs need not be told that it is not known.
             self.open.expected_usd.clear();
         }
-    }
-
-    /// What past runs taught, where the file says nothing.
-    fn by_learnt(&mut self, written: Option<Estimate>, setting: &Setting<'_>) {
-        let Some(learnt) = setting.learnt.get(setting.reference) else { return };
-        let written = written.unwrap_or_default();
-        let left = Estimate {
-            duration_ms: learnt.duration_ms.filter(|_| written.duration_ms.is_none()),
-            usd_micros: learnt.usd_micros.filter(|_| written.usd_micros.is_none()),
-        };
-        self.by_estimate(Some(left), Origin::Learnt);
     }
 
     fn task(&mut self, node: &Node, task: &Task, setting: &Setting<'_>, attempts: &Attempts) {
