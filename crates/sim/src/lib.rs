@@ -9,6 +9,7 @@ pub mod checks;
 pub mod diff;
 pub mod executor;
 pub mod generate;
+pub mod host;
 pub mod monitor;
 pub mod names;
 pub mod outcomes;

@@ -13,6 +13,7 @@ use wonder_core::input::StartRun;
 use wonder_core::value::Value;
 
 use crate::diff;
+use crate::host::ScenarioHost;
 use crate::said::Said;
 use crate::script::Script;
 use crate::world::{Library, Setting, World};
@@ -98,7 +99,7 @@ impl Case {
     }
 
     /// What is not as expected, readable.
-    pub fn mismatches(&self, world: &World) -> Vec<String> {
+    pub fn mismatches<H: ScenarioHost>(&self, world: &World<H>) -> Vec<String> {
         let mut found: Vec<String> = world.violations().to_vec();
         let expect = &self.expect;
         let root = world.root();

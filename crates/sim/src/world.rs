@@ -26,6 +26,7 @@ use wonder_core::time::Time;
 use wonder_core::value::Value;
 
 use crate::executor::{Performance, Tries};
+use crate::host::{Handled, Memory, ScenarioHost, Told};
 use crate::monitor::{Monitor, Walked};
 use crate::names::Names;
 use crate::outcomes::Outcomes;
@@ -46,6 +47,9 @@ const REMINDERS_MAX: u32 = 20;
 
 /// Workflows that can be started by name.
 pub type Library = BTreeMap<Name, Arc<Graph>>;
+
+/// Every run of a world by its id: the root and its children.
+pub type Runs = BTreeMap<Name, Hosted>;
 
 /// What stays the same while a world goes on.
 #[derive(Clone, Debug)]
@@ -73,11 +77,14 @@ pub struct Failing {
 pub type TaskKey = (Name, TokenId, u32);
 
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct World<H = Memory> {
+    host: H,
     setting: Arc<Setting>,
     now: Time,
-    runs: BTreeMap<Name, Hosted>,
-    queue: BTreeMap<(Time, u64), Happening>,
+    runs: Runs,
+    queue: BTreeMap<Place, Happening>,
+    /// When deadlines last fired: nothing from outside comes between those of one moment.
+    waking: Option<Time>,
     /// Numbers what goes into the queue.
     order: u64,
     tasks: BTreeMap<TaskKey, TaskOut>,
@@ -89,7 +96,17 @@ pub struct World {
     reminders: u32,
     violations: Vec<String>,
     /// While it comes back from a crash: what was lost, and where in the queue it stood.
-    lost: Vec<((Time, u64), Happening)>,
+    lost: Vec<(Place, Happening)>,
+}
+
+/// When something happens, and its turn among all that happens then: what runs tell each other goes first,
+/// for a real host delivers that in the same step; the rest in the order it was asked for.
+type Place = (Time, Rank, u64);
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Rank {
+    BetweenRuns,
+    FromOutside,
 }
 
 /// A run as its host keeps it.
@@ -116,7 +133,7 @@ struct TaskOut {
     order: u64,
     performance: Performance,
     /// When its report comes, and its place in the queue; never, if nothing is heard of it again.
-    due: Option<(Time, u64)>,
+    due: Option<Place>,
     report: TaskReport,
     cancelled: bool,
     reported: bool,
@@ -159,11 +176,18 @@ struct Line {
 
 impl World {
     pub fn new(setting: Setting) -> World {
+        World::on(Memory::default(), setting)
+    }
+}
+
+impl<H: ScenarioHost> World<H> {
+    /// A world whose runs this host has.
+    pub fn on(host: H, setting: Setting) -> World<H> {
         let graph = setting.library.get(&setting.workflow).cloned();
         let (root, mut start) = (setting.start.id.clone(), setting.start.clone());
         start.child_budgets = child_budgets(&setting.library);
         let missing = format!("there is no workflow {}", setting.workflow);
-        let mut world = World::empty(setting, START);
+        let mut world = World::empty(host, setting, START);
         match graph {
             Some(graph) => {
                 world.runs.insert(root.clone(), Hosted::new(graph, None));
@@ -175,13 +199,15 @@ impl World {
         world
     }
 
-    fn empty(setting: Setting, now: Time) -> World {
+    fn empty(host: H, setting: Setting, now: Time) -> World<H> {
         World {
+            host,
             conditions: conditions::of(&setting.said),
             setting: Arc::new(setting),
             now,
             runs: BTreeMap::new(),
             queue: BTreeMap::new(),
+            waking: None,
             order: 0,
             tasks: BTreeMap::new(),
             tries: Tries::default(),
@@ -213,26 +239,31 @@ impl World {
             return if self.idle_conditions() { true } else { self.check_idle() };
         };
         match next {
-            Next::Queued(key) => {
-                self.now = self.now.max(key.0);
-                let happening = self.queue.remove(&key).expect("it was just found");
+            Next::Queued(place) => {
+                self.now = self.now.max(place.0);
+                self.waking = self.waking.filter(|_| place.1 == Rank::BetweenRuns);
+                let happening = self.queue.remove(&place).expect("it was just found");
                 self.happen(happening);
             }
             Next::Deadline(at, run) => {
                 self.now = self.now.max(at);
-                let first = |world: &World| world.runs[&run].run.state().timers.first().copied();
-                let before = first(self);
-                let accepted = self.deliver(&run, Input::Wake, false);
-                // A run that yields wants to be woken at once, as often as it takes.
-                let yields = before.is_some_and(|(_, timer)| timer == Timer::Continue);
-                if first(self) == before && !yields {
-                    let refused = if accepted { "" } else { " (it was refused)" };
-                    self.violations
-                        .push(format!("{run} wants to be woken again for the same deadline{refused}"));
-                }
+                self.waking = Some(self.now);
+                self.wake(&run);
             }
         }
         true
+    }
+
+    fn wake(&mut self, run: &Name) {
+        let first = |world: &Self| world.runs[run].run.state().timers.first().copied();
+        let before = first(self);
+        let accepted = self.deliver(run, Input::Wake, false);
+        // A run that yields wants to be woken at once, as often as it takes.
+        let yields = before.is_some_and(|(_, timer)| timer == Timer::Continue);
+        if first(self) == before && !yields {
+            let refused = if accepted { "" } else { " (it was refused)" };
+            self.violations.push(format!("{run} wants to be woken again for the same deadline{refused}"));
+        }
     }
 
     fn next(&self) -> Option<Next> {
@@ -244,30 +275,28 @@ impl World {
             return None;
         }
         let queued = self.queue.keys().next().copied();
-        let deadlines = self.runs.iter().filter_map(|(id, hosted)| Some((hosted.run.next_deadline()?, id)));
-        let deadline = deadlines.min().map(|(at, id)| (at, id.clone()));
-        let Some(lots) = self.setting.shuffle else {
-            // What was reported in time has come in time: the queue goes before a deadline of the same moment.
-            return match (queued, deadline) {
-                (Some(key), Some((at, run))) if at.max(self.now) < key.0 => Some(Next::Deadline(at, run)),
-                (Some(key), _) => Some(Next::Queued(key)),
-                (None, Some((at, run))) => Some(Next::Deadline(at, run)),
-                (None, None) => None,
-            };
-        };
-        let first = [queued.map(|key| key.0), deadline.map(|(at, _)| at)].into_iter().flatten().min()?;
+        let deadline = self.runs.values().filter_map(|hosted| hosted.run.next_deadline()).min();
+        let first = [queued.map(|place| place.0), deadline].into_iter().flatten().min()?;
         let moment = first.max(self.now);
-        let due = self.queue.keys().take_while(|key| key.0 <= moment);
-        let due = due.filter(|key| self.is_in_turn(**key)).map(|key| Next::Queued(*key));
         let late = self.runs.iter().filter_map(|(id, hosted)| {
             let at = hosted.run.next_deadline().filter(|at| *at <= moment)?;
             Some(Next::Deadline(at, id.clone()))
         });
-        due.chain(late).min_by_key(|next| self.lot(lots, next))
+        if let Some(lots) = self.setting.shuffle {
+            let due = self.queue.keys().take_while(|place| place.0 <= moment);
+            let due = due.filter(|place| self.is_in_turn(**place)).map(|place| Next::Queued(*place));
+            return due.chain(late).min_by_key(|next| self.lot(lots, next));
+        }
+        let late = late.min();
+        // What was reported in time has come in time: the queue goes before a deadline of the same moment.
+        // Once they have begun to fire, all of them do, and what runs tell each other about it comes between.
+        let fires = late.is_some() && self.waking == Some(moment);
+        let comes = |place: &Place| place.0 <= moment && (place.1 == Rank::BetweenRuns || !fires);
+        queued.filter(comes).map(Next::Queued).or(late)
     }
 
     /// What a parent asks of one child comes in the order it was asked.
-    fn is_in_turn(&self, key: (Time, u64)) -> bool {
+    fn is_in_turn(&self, key: Place) -> bool {
         let child = |happening: &Happening| match happening {
             Happening::StartChild { child, .. } => Some(child.clone()),
             Happening::Say { run, quiet: true, .. } => Some(run.clone()),
@@ -290,7 +319,7 @@ impl World {
                     Happening::StartChild { child, .. } => (child, 1),
                     Happening::Say { run, gate, .. } => (run, gate.map_or(2, |gate| gate.0)),
                 };
-                (Rng::of(lots, &[key.0.0 as u64, salt(name), token]).draw(), key.1)
+                (Rng::of(lots, &[key.0.0 as u64, salt(name), token]).draw(), key.2)
             }
         }
     }
@@ -303,6 +332,8 @@ impl World {
                 let cancelled = known.cancelled;
                 let (run, token, attempt) = task;
                 self.deliver(&run, Input::TaskFinished { token, attempt, report }, cancelled);
+                // It may have ended before, and waited for this.
+                self.tell_end(&run);
             }
             Happening::ChildReport { parent, token, attempt, outcome, spend } => {
                 self.deliver(&parent, Input::ChildFinished { token, attempt, outcome, spend }, true);
@@ -318,22 +349,19 @@ impl World {
 
     /// One input to one run: events into the log, commands performed. False if it was refused.
     fn deliver(&mut self, id: &Name, input: Input, quiet: bool) -> bool {
-        let Some(hosted) = self.runs.get_mut(id) else {
-            if !quiet {
-                self.note(id, format!("refused {}: there is no such run", told(&input)));
-            }
-            return false;
-        };
         self.inputs += 1;
         let said = told(&input);
         let again = (self.setting.repeat && is_report(&input)).then(|| input.clone());
-        match hosted.run.handle(input.clone(), self.now) {
-            Ok(step) => {
-                let found = hosted.monitor.after(&hosted.run, &input, &step, self.now);
-                self.violations.extend(found.into_iter().map(|what| format!("{id}, after {said}: {what}")));
-                self.record(id, &step.events);
-                for command in step.commands {
-                    self.perform(id, command);
+        let handled = self.hand(id, input);
+        let found = self.host.violations().into_iter();
+        self.violations.extend(found.map(|what| format!("{id}, after {said}: {what}")));
+        match handled {
+            Ok(handled) => {
+                for (run, events) in &handled.steps {
+                    self.record(run, events);
+                }
+                for (run, command) in handled.commands {
+                    self.perform(&run, command);
                 }
                 self.tell_end(id);
                 if let Some(again) = again {
@@ -341,15 +369,18 @@ impl World {
                 }
                 true
             }
-            Err(rejection) => {
-                let found = hosted.monitor.refused(&hosted.run, &input, &rejection);
-                self.violations.extend(found.into_iter().map(|what| format!("{id}, after {said}: {what}")));
+            Err(why) => {
                 if !quiet {
-                    self.note(id, format!("refused {said}: {}", trace::cut(&rejection.to_string())));
+                    self.note(id, format!("refused {said}: {}", trace::cut(&why)));
                 }
                 false
             }
         }
+    }
+
+    fn hand(&mut self, run: &Name, input: Input) -> Result<Handled, String> {
+        let setting = self.setting.clone();
+        self.host.handle(&mut self.runs, Told { setting: &setting, run, input, now: self.now })
     }
 
     fn record(&mut self, id: &Name, events: &[Event]) {
@@ -371,17 +402,15 @@ impl World {
 
     /// Said twice: refused, and nothing has changed.
     fn expect_refusal(&mut self, id: &Name, input: Input) {
-        let hosted = self.runs.get_mut(id).expect("it has just answered");
         let reported =
             |token, attempt| self.tasks.get(&(id.clone(), token, attempt)).is_some_and(|out| out.reported);
         for again in repeats(&input, reported) {
-            let before = hosted.run.state().clone();
-            match hosted.run.handle(again.clone(), self.now) {
-                Ok(_) => self.violations.push(format!("{id}: {} was taken a second time", told(&again))),
-                Err(_) if *hosted.run.state() != before => {
-                    self.violations.push(format!("{id}: refusing {} changed the run", told(&again)));
-                }
-                Err(_) => {}
+            let before = self.runs[id].run.state().clone();
+            let (said, taken) = (told(&again), self.hand(id, again).is_ok());
+            if taken {
+                self.violations.push(format!("{id}: {said} was taken a second time"));
+            } else if *self.runs[id].run.state() != before {
+                self.violations.push(format!("{id}: refusing {said} changed the run"));
             }
         }
     }
@@ -398,6 +427,11 @@ impl World {
             }
         }
         false
+    }
+
+    /// The host, to ask it what it shows of the runs.
+    pub fn host(&mut self) -> &mut H {
+        &mut self.host
     }
 
     pub fn root(&self) -> &Hosted {
@@ -440,9 +474,18 @@ impl World {
     }
 
     pub fn trace(&self) -> String {
+        self.lines(|_| true)
+    }
+
+    /// What is told of one run.
+    pub fn trace_of(&self, run: &Name) -> String {
+        self.lines(|line| line.run == *run)
+    }
+
+    fn lines(&self, which: impl Fn(&Line) -> bool) -> String {
         let root = &self.setting.start.id;
         let mut text = String::new();
-        for line in &self.journal {
+        for line in self.journal.iter().filter(|line| which(line)) {
             let run = (line.run != *root).then_some(&*line.run);
             text.push_str(&trace::line(START, line.at, run, &line.text));
             text.push('\n');
@@ -451,14 +494,14 @@ impl World {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Next {
-    Queued((Time, u64)),
+    Queued(Place),
     Deadline(Time, Name),
 }
 
 impl Hosted {
-    fn new(graph: Arc<Graph>, parent: Option<(Name, TokenId, u32)>) -> Hosted {
+    pub fn new(graph: Arc<Graph>, parent: Option<(Name, TokenId, u32)>) -> Hosted {
         Hosted {
             run: Run::new(graph.clone()),
             graph,

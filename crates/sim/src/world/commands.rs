@@ -8,13 +8,14 @@ use wonder_core::event::{GateId, TokenId};
 use wonder_core::input::{ChildOutcome, Input, Parent, StartRun, TaskOutcome};
 use wonder_core::value::Value;
 
-use super::{Happening, Hosted, TaskKey, TaskOut, World};
+use super::{Happening, Hosted, Place, Rank, TaskKey, TaskOut, World};
 use crate::executor;
+use crate::host::ScenarioHost;
 use crate::outcomes::{At, OnCancel};
 use crate::rng::salt;
 use crate::said::{GateFilter, Operation, Saying};
 
-impl World {
+impl<H: ScenarioHost> World<H> {
     pub(super) fn perform(&mut self, id: &Name, command: Command) {
         match command {
             Command::RunTask(order) => self.run_task(&order),
@@ -33,8 +34,18 @@ impl World {
         if self.recover(|lost| format!("{lost:?}") == same) {
             return;
         }
+        let rank = match &happening {
+            Happening::Report { .. } | Happening::Say { quiet: false, .. } => Rank::FromOutside,
+            _ => Rank::BetweenRuns,
+        };
+        let place = self.place(after_ms, rank);
+        self.queue.insert(place, happening);
+    }
+
+    /// The next place among what happens so long from now.
+    pub(super) fn place(&mut self, after_ms: u64, rank: Rank) -> Place {
         self.order += 1;
-        self.queue.insert((self.now.plus(after_ms), self.order), happening);
+        (self.now.plus(after_ms), rank, self.order)
     }
 
     /// After a crash: a child that was to be cancelled before it began begins first, what it was told before
@@ -72,11 +83,11 @@ impl World {
         let key = (order.run.clone(), order.token, order.attempt);
         if !self.tasks.contains_key(&key) {
             let performance = self.performance(order);
-            self.order += 1;
+            let due = self.place(performance.duration_ms, Rank::FromOutside);
             let out = TaskOut {
                 started: self.now,
-                order: self.order,
-                due: Some((self.now.plus(performance.duration_ms), self.order)),
+                order: due.2,
+                due: Some(due),
                 report: performance.report(),
                 performance,
                 cancelled: false,
@@ -119,22 +130,26 @@ impl World {
 
     fn cancel_task(&mut self, id: &Name, token: TokenId, attempt: u32) {
         let key = (id.clone(), token, attempt);
-        let Some(known) = self.tasks.get_mut(&key) else {
+        let Some(known) = self.tasks.get(&key) else {
             self.violations
                 .push(format!("{id} cancels attempt {attempt} of token {token}, which was never ordered"));
             return;
         };
         if !known.cancelled && !known.reported {
-            known.cancelled = true;
-            match known.performance.on_cancel {
-                OnCancel::Finishes => {}
-                OnCancel::Never => self.queue.remove(&known.due.take().unwrap_or_default()).map_or((), drop),
-                OnCancel::ReportsAfter(grace_ms) => {
-                    self.queue.remove(&known.due.unwrap_or_default());
-                    self.order += 1;
-                    known.due = Some((self.now.plus(grace_ms), self.order));
-                    known.report = known.performance.cancelled_after(self.now.since(known.started));
-                }
+            let (due, on_cancel) = (known.due, known.performance.on_cancel);
+            let new = match on_cancel {
+                OnCancel::Finishes => due,
+                OnCancel::Never => None,
+                OnCancel::ReportsAfter(grace_ms) => Some(self.place(grace_ms, Rank::FromOutside)),
+            };
+            if new != due {
+                due.and_then(|due| self.queue.remove(&due));
+            }
+            let now = self.now;
+            let known = self.tasks.get_mut(&key).expect("it was just found");
+            (known.cancelled, known.due) = (true, new);
+            if let OnCancel::ReportsAfter(_) = on_cancel {
+                known.report = known.performance.cancelled_after(now.since(known.started));
             }
         }
         self.queue_report(&key);
@@ -224,13 +239,24 @@ impl World {
         self.enqueue(0, Happening::Say { run: child, what, gate: None, quiet: true });
     }
 
-    /// A child that has ended tells its parent, once.
+    /// A child that has ended tells its parent, once, and not before its own tasks have stopped: what was
+    /// called back may still cost.
     pub(super) fn tell_end(&mut self, id: &Name) {
+        if self.has_tasks_of(id) {
+            return;
+        }
         let Some(hosted) = self.runs.get_mut(id) else { return };
         let Some(outcome) = hosted.run.outcome().filter(|_| !hosted.told) else { return };
         hosted.told = true;
         let Some(parent) = hosted.parent.clone() else { return };
         let spend = hosted.run.spend().clone();
         self.report_child(parent, outcome, spend);
+    }
+
+    /// Whether a report of one of its tasks is still to come.
+    fn has_tasks_of(&self, id: &Name) -> bool {
+        let mut tasks =
+            self.tasks.range((id.clone(), TokenId(0), 0)..).take_while(|((run, ..), _)| run == id);
+        tasks.any(|(_, out)| !out.reported && out.due.is_some())
     }
 }

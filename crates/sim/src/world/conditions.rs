@@ -6,7 +6,8 @@ use wonder_core::def::Name;
 use wonder_core::event::{EventKind, GateId, TokenId};
 use wonder_core::input::Input;
 
-use super::{Happening, Hosted, START, World};
+use super::{Happening, Hosted, Rank, START, World};
+use crate::host::ScenarioHost;
 use crate::said::{GateFilter, Said, Saying, When};
 
 /// Something to be said, and what it has been said to already.
@@ -30,7 +31,7 @@ pub(super) fn of(said: &[Said]) -> Vec<Condition> {
     open.map(new).collect()
 }
 
-impl World {
+impl<H: ScenarioHost> World<H> {
     /// What has a time goes into the queue at once.
     pub(super) fn schedule_said(&mut self) {
         let setting = self.setting.clone();
@@ -39,7 +40,7 @@ impl World {
                 let run = said.run.clone().unwrap_or_else(|| setting.start.id.clone());
                 self.order += 1;
                 let happening = Happening::Say { run, what: said.what.clone(), gate: None, quiet: false };
-                self.queue.insert((START.plus(ms), self.order), happening);
+                self.queue.insert((START.plus(ms), Rank::FromOutside, self.order), happening);
             }
         }
     }

@@ -8,6 +8,7 @@ use wonder_core::run::Fork;
 use wonder_core::value::Value;
 
 use super::{Hosted, Setting, World};
+use crate::host::Memory;
 use crate::monitor::Monitor;
 use crate::said::When;
 
@@ -24,7 +25,7 @@ impl World {
         let mut setting: Setting = self.setting().clone();
         setting.start.id = FORK.into();
         setting.said.retain(|said| !matches!(said.when, When::At(_)));
-        let mut world = World::empty(setting, self.now);
+        let mut world = World::empty(Memory::default(), setting, self.now);
         let mut hosted = Hosted::new(root.graph.clone(), None);
         copied.iter().for_each(|event| hosted.names.learn(&event.kind));
         hosted.log = copied;

@@ -1,0 +1,77 @@
+//! What a [`World`](crate::world::World) needs of a host, so that the same scenarios run on every host: the
+//! world has the clock, the script and everybody outside; the host has the runs.
+//!
+//! [`Memory`] is the simulator's own. Others are adapted in `tests/conformance`.
+
+use wonder_core::command::Command;
+use wonder_core::def::Name;
+use wonder_core::event::Event;
+use wonder_core::input::Input;
+use wonder_core::time::Time;
+
+use crate::world::{Runs, Setting};
+
+/// A host on virtual time, without workers: what tasks report is handed in.
+pub trait ScenarioHost {
+    /// Hands one input to one run. Whatever follows from it by the host's own doing has happened when this
+    /// returns, and `runs` shows it; what somebody else has to do is given back as commands.
+    ///
+    /// [`Input::Wake`] lets the deadlines of this moment fire: a host may wake every run that has one, each in
+    /// the order of deadlines and ids, with what runs tell each other delivered before the next.
+    fn handle(&mut self, runs: &mut Runs, told: Told<'_>) -> Result<Handled, String>;
+
+    /// What went wrong with the host itself since this was last asked.
+    fn violations(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// One input to one run, with the time on it.
+#[derive(Debug)]
+pub struct Told<'a> {
+    pub setting: &'a Setting,
+    pub run: &'a Name,
+    pub input: Input,
+    pub now: Time,
+}
+
+/// What came of an input.
+#[derive(Debug, Default)]
+pub struct Handled {
+    /// What runs recorded, each in order.
+    pub steps: Vec<(Name, Vec<Event>)>,
+    /// What is left to do, in the order it was asked for. A host that starts and tells child runs by itself
+    /// leaves only tasks.
+    pub commands: Vec<(Name, Command)>,
+}
+
+/// The simulator's host: runs in memory. It delivers nothing between runs; the world does that, so that it
+/// can lose, repeat and reorder such messages.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    violations: Vec<String>,
+}
+
+impl ScenarioHost for Memory {
+    fn handle(&mut self, runs: &mut Runs, told: Told<'_>) -> Result<Handled, String> {
+        let Told { run: id, input, now, .. } = told;
+        let Some(hosted) = runs.get_mut(id) else { return Err("there is no such run".to_owned()) };
+        let (answer, found) = match hosted.run.handle(input.clone(), now) {
+            Ok(step) => {
+                let found = hosted.monitor.after(&hosted.run, &input, &step, now);
+                let commands = step.commands.into_iter().map(|command| (id.clone(), command)).collect();
+                (Ok(Handled { steps: vec![(id.clone(), step.events)], commands }), found)
+            }
+            Err(rejection) => {
+                let found = hosted.monitor.refused(&hosted.run, &input, &rejection);
+                (Err(rejection.to_string()), found)
+            }
+        };
+        self.violations.extend(found);
+        answer
+    }
+
+    fn violations(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.violations)
+    }
+}
