@@ -2,25 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::sync::oneshot;
 use wonder_core::def::Name;
 use wonder_engine::{
     Answer, Engine, EngineError, ErrorCode, Filter, Follow, Pending, Progress, Reply, Request, Response,
     RunRow, RunView, Status, Updates, WaitView, Workflow,
 };
 
-use crate::driver::{
-    Definitions, HostEvent, closing, estimate, gates_and_events, load, quarantined, quiet_alone, view,
-};
+use crate::driver::{Definitions, Queue, estimate, gates_and_events, load, quarantined, quiet_alone, view};
 use crate::project::{self, ProjectBudget};
 use crate::shared::Shared;
 use crate::store::{self, Reader, StoredRun};
-use crate::{Options, clock};
+use crate::{Clock, Options};
 
 /// Without a driver in this process nobody rings: look so often.
 const POLL: Duration = Duration::from_millis(200);
@@ -38,8 +34,9 @@ struct Parts {
     path: PathBuf,
     projects: BTreeMap<String, ProjectBudget>,
     /// None: this process only reads.
-    driver: Option<Sender<HostEvent>>,
+    driver: Option<Queue>,
     shared: Shared,
+    clock: Clock,
     readers: Mutex<Vec<Connection>>,
     definitions: Mutex<Definitions>,
 }
@@ -51,13 +48,14 @@ impl Engine for Host {
 }
 
 impl Host {
-    pub(crate) fn new(options: &Options, driver: Option<Sender<HostEvent>>, shared: Shared) -> Host {
+    pub(crate) fn new(options: &Options, driver: Option<Queue>, shared: Shared) -> Host {
         Host(Arc::new(Parts {
             home: options.home.clone(),
             path: store::database(&options.home),
             projects: options.projects.clone(),
             driver,
             shared,
+            clock: options.clock.clone(),
             readers: Mutex::default(),
             definitions: Mutex::new(Definitions::new(i64::MAX)),
         }))
@@ -136,9 +134,7 @@ impl Host {
             let reads = matches!(request, Request::Find { .. } | Request::Wait { .. });
             return if reads { Ok(None) } else { Err(EngineError::internal("this process only reads")) };
         };
-        let (reply, answer) = oneshot::channel();
-        driver.send(HostEvent::Ask(request, reply)).map_err(|_| closing())?;
-        answer.await.map_err(|_| closing())?
+        driver.ask(request).await
     }
 
     /// Runs a query on a connection of its own, off the async threads.
@@ -352,7 +348,7 @@ impl Parts {
         let mut row = stored.row;
         row.driven = row.ended_at.is_none() && self.shared.is_driven(&row.root);
         (row.usd_micros, row.tokens) = (run.spend().usd_micros, run.spend().tokens());
-        let view = RunView { quiet, ..view(row, &run, children, waiting) };
+        let view = RunView { quiet, ..view(row, &run, children, waiting, self.clock.now()) };
         Ok(Response::Run(Box::new(view)))
     }
 
@@ -363,7 +359,7 @@ impl Parts {
             return Ok(None);
         }
         let budget = self.projects.get(&row.project);
-        let first_day = budget.map_or(i64::MIN, |budget| budget.per.first_day(clock::now()));
+        let first_day = budget.map_or(i64::MIN, |budget| budget.per.first_day(self.clock.now()));
         let spent = reader.spent(&row.project, first_day)?;
         Ok(Some(project::held(&row.run, &row.project, budget, spent)))
     }

@@ -63,13 +63,11 @@ impl Driver {
         let mut callable = BTreeMap::new();
         let name = start.workflow.bundle.workflow.name.text.clone();
         let project = start.workflow.bundle.workflow.project_id.clone();
-        let (definition, graph) =
-            self.definitions.register(start.workflow, &self.store.reader(), &mut self.batch)?;
+        let (definition, graph) = self.register(start.workflow)?;
         callable.insert(name, definition);
         for workflow in start.callable {
             let name = workflow.bundle.workflow.name.text.clone();
-            let (definition, _) =
-                self.definitions.register(workflow, &self.store.reader(), &mut self.batch)?;
+            let (definition, _) = self.register(workflow)?;
             callable.insert(name, definition);
         }
         let mut core = StartRun::new(id.clone(), start.input);

@@ -111,7 +111,7 @@ impl Driver {
             start.queued = !self.join_lane(&id, &graph, &start.input);
         }
         let parent = start.parent.as_ref().map(|parent| parent.run.clone());
-        let new = Hosted::new(self.next_run, definition, graph, root);
+        let new = self.new_hosted(definition, graph, root);
         let before = self.batch.len();
         self.insert(&id, Hosted { callable, workdir, parent, labels, project, ..new });
         let born = self.deliver(&id, Input::StartRun(Box::new(start)));
@@ -122,6 +122,11 @@ impl Driver {
             self.batch.truncate(before);
         }
         born
+    }
+
+    /// A run that has been told nothing yet, with the next number.
+    pub(super) fn new_hosted(&self, definition: i64, graph: Arc<Graph>, root: Name) -> Hosted {
+        Hosted::new(self.next_run, definition, graph, root, self.clock.now())
     }
 
     /// Puts a new run among the others; its row follows when this turn is over.

@@ -17,7 +17,7 @@ const AGAIN_MOST: Duration = Duration::from_secs(2);
 impl Driver {
     /// False if the host is to close with the turn not committed.
     pub(super) fn commit(&mut self) -> bool {
-        let lines_due = self.lines_due.is_some_and(|due| Instant::now() >= due);
+        let lines_due = !self.settling.is_empty() || self.lines_due.is_some_and(|due| Instant::now() >= due);
         if self.batch.is_empty() && !lines_due && self.leaving.is_none() {
             return true;
         }
@@ -57,7 +57,7 @@ impl Driver {
     fn hold(&mut self, pause: Duration, error: &EngineError) -> bool {
         let until = Instant::now() + pause;
         loop {
-            match self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            match self.inbox.wait(until.saturating_duration_since(Instant::now())) {
                 Ok(HostEvent::Ask(_, reply)) => drop(reply.send(Err(error.clone()))),
                 Ok(HostEvent::Close { leaving, done }) => {
                     self.leave(leaving, done);

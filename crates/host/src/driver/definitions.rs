@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use wonder_core::Time;
 use wonder_core::def::{Bundle, Name};
 use wonder_core::graph::Graph;
 use wonder_engine::{EngineError, ErrorCode, Reply, Workflow};
 
-use crate::clock;
 use crate::store::{Reader, StoredDefinition, Write};
 
 /// Compiled graphs kept, beside those that runs hold.
@@ -33,6 +33,7 @@ impl Definitions {
         &mut self,
         workflow: Workflow,
         reader: &Reader<'_>,
+        now: Time,
         batch: &mut Vec<Write>,
     ) -> Reply<(i64, Arc<Graph>)> {
         if let Some((bundle, id)) = &self.last
@@ -55,7 +56,7 @@ impl Definitions {
                 let latest = reader.latest_version(&name)?.max(self.latest_known(&name));
                 let (id, version) = (self.next, latest + 1);
                 self.next += 1;
-                let created_at = clock::now().0;
+                let created_at = now.0;
                 let stored = StoredDefinition { id, name, version, hash, bundle: text, created_at };
                 batch.push(Write::Definition(Arc::new(stored)));
                 (id, version)

@@ -10,13 +10,12 @@ use wonder_core::def::Name;
 use wonder_core::event::Event;
 use wonder_core::graph::Graph;
 use wonder_core::run::Step;
-use wonder_core::{Run, run};
+use wonder_core::{Run, Time, run};
 use wonder_engine::{Drive, EngineError, ErrorCode, Fork, Forked, Reply, Workflow};
 
 use super::ask::refused;
 use super::learn::Lessons;
 use super::{Driver, Hosted, Refusal, panic_text};
-use crate::clock;
 use crate::store::StoredRun;
 
 /// Copied events in one row.
@@ -40,7 +39,7 @@ impl Driver {
             input: fork.input,
         };
         let events = self.store.reader().events(source.no, 0, usize::MAX)?;
-        let (run, copied, step) = forked(graph, &events, &asked)?;
+        let (run, copied, step) = forked(graph, &events, &asked, self.clock.now())?;
         if fork.drive == Drive::On {
             self.shared.drive(&id);
         }
@@ -65,8 +64,7 @@ impl Driver {
                 return Err(EngineError::new(ErrorCode::BadInput, message)
                     .help("Bring another version of the same workflow. Nothing was changed."));
             }
-            let (definition, _) =
-                self.definitions.register(workflow.clone(), &self.store.reader(), &mut self.batch)?;
+            let (definition, _) = self.register(workflow.clone())?;
             source.callable.insert(name, definition);
             if at == 0 {
                 source.definition = definition;
@@ -92,7 +90,7 @@ impl Driver {
             labels: source.row.labels,
             project: source.row.project.into(),
             forked: Some(forked),
-            ..Hosted::new(self.next_run, source.definition, graph.clone(), id.clone())
+            ..self.new_hosted(source.definition, graph.clone(), id.clone())
         };
         self.insert(id, hosted);
         copied.chunks(ROW_EVENTS).for_each(|events| self.record(id, events));
@@ -106,8 +104,13 @@ impl Driver {
     }
 }
 
-fn forked(graph: Arc<Graph>, events: &[Event], asked: &run::Fork) -> Reply<(Run, Vec<Event>, Step)> {
-    let forked = catch_unwind(AssertUnwindSafe(|| Run::fork(graph, events, asked, clock::now())));
+fn forked(
+    graph: Arc<Graph>,
+    events: &[Event],
+    asked: &run::Fork,
+    now: Time,
+) -> Reply<(Run, Vec<Event>, Step)> {
+    let forked = catch_unwind(AssertUnwindSafe(|| Run::fork(graph, events, asked, now)));
     match forked {
         Ok(Ok(forked)) => Ok(forked),
         Ok(Err(rejection)) => Err(refused(Refusal::Rejected(rejection))),

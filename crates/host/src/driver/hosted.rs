@@ -12,7 +12,6 @@ use wonder_engine::{EngineError, ErrorCode, Forked, Reply, Status};
 
 use super::learn::Lessons;
 use super::{Driver, panic_text, quarantined, quiet_alone};
-use crate::clock;
 use crate::store::{Reader, RunUpdate, StoredRun};
 
 /// A sleeper leaves memory if it sleeps longer than this.
@@ -57,7 +56,7 @@ pub(crate) struct Hosted {
 
 impl Hosted {
     /// A run that has been told nothing yet.
-    pub(crate) fn new(no: i64, definition: i64, graph: Arc<Graph>, root: Name) -> Hosted {
+    pub(crate) fn new(no: i64, definition: i64, graph: Arc<Graph>, root: Name, now: Time) -> Hosted {
         Hosted {
             no,
             definition,
@@ -70,7 +69,7 @@ impl Hosted {
             workdir: Arc::default(),
             labels: BTreeMap::new(),
             project: DEFAULT_PROJECT.into(),
-            started_at: clock::now(),
+            started_at: now,
             forked: None,
             children: Vec::new(),
             started: BTreeSet::new(),
@@ -87,8 +86,7 @@ impl Hosted {
         self.run.state().out.values().filter_map(|out| out.child.as_ref())
     }
 
-    fn naps(&self) -> bool {
-        let now = clock::now();
+    fn naps(&self, now: Time) -> bool {
         self.run.next_deadline().is_some_and(|at| at.since(now) < NAP_MS)
     }
 }
@@ -146,7 +144,7 @@ impl Driver {
                         id.clone(),
                         Hosted {
                             stored: Some(update_of(&stored)),
-                            ..Hosted::new(stored.no, stored.definition, graph, id.clone())
+                            ..Hosted::new(stored.no, stored.definition, graph, id.clone(), self.clock.now())
                         },
                     );
                 }
@@ -211,7 +209,7 @@ impl Driver {
         };
         hosted.run.status() == RunStatus::Running
             && state.out.is_empty()
-            && !hosted.naps()
+            && !hosted.naps(self.clock.now())
             && hosted.run.tokens().all(|token| asleep(token.status()))
     }
 

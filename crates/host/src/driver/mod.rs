@@ -18,33 +18,38 @@ mod hosted;
 mod lanes;
 mod learn;
 mod purses;
+mod queue;
 mod rows;
 mod timers;
 mod views;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use wonder_core::command::TaskOrder;
 use wonder_core::def::Name;
 use wonder_core::event::TokenId;
+use wonder_core::graph::Graph;
 use wonder_core::input::TaskReport;
 use wonder_core::run::Step;
-use wonder_core::{Command, Input, Rejection};
-use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request, Response};
+use wonder_core::{Command, Input, Rejection, Time};
+use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request, Response, Workflow};
 
 use crate::executor::Executor;
 use crate::shared::Shared;
 use crate::store::{Write, Writer};
-use crate::{Leaving, clock, failpoint};
+use crate::{Clock, Leaving, failpoint};
 
 pub(crate) use definitions::{Definitions, stored_bundle};
 pub(crate) use hosted::{Hosted, load};
 use lanes::Lanes;
 pub(crate) use learn::estimate;
 pub(crate) use purses::Purses;
+pub(crate) use queue::{Inbox, Queue, queue};
 use timers::Timers;
 pub(crate) use views::{gates_and_events, quiet_alone, view};
 
@@ -69,6 +74,12 @@ pub(crate) struct TaskKey {
     pub(crate) attempt: u32,
 }
 
+impl TaskKey {
+    pub(crate) fn of(order: &TaskOrder) -> TaskKey {
+        TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt }
+    }
+}
+
 /// Who asked. None for an answer: the run is not in memory, and whoever asks can read it.
 type Asker = oneshot::Sender<Reply<Option<Response>>>;
 
@@ -83,7 +94,7 @@ pub(crate) enum HostEvent {
     /// A worker is about to begin a task with effect `once`, and waits until that is recorded.
     Starting {
         key: TaskKey,
-        go: oneshot::Sender<()>,
+        go: Go,
     },
     /// An order that had not begun was let go, because the host is leaving.
     Dropped {
@@ -93,10 +104,32 @@ pub(crate) enum HostEvent {
         key: TaskKey,
         line: Box<LogLine>,
     },
+    /// A test has moved the clock.
+    ClockMoved,
+    /// Somebody wants to know when there is nothing more to do.
+    Settle(oneshot::Sender<Settled>),
     Close {
         leaving: Leaving,
         done: oneshot::Sender<()>,
     },
+}
+
+/// Who begins a task with effect `once`, now that it is recorded that it begins.
+#[derive(Debug)]
+pub(crate) enum Go {
+    /// A worker that waits for this.
+    Worker(oneshot::Sender<()>),
+    /// The executor, which has kept it back.
+    Executor,
+}
+
+/// How a host stands when there is nothing more for it to do.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Settled {
+    /// When the next run wants to be woken.
+    pub next_deadline: Option<Time>,
+    /// Tasks that have not been reported.
+    pub tasks_out: usize,
 }
 
 /// What one run makes happen to another, within a turn.
@@ -116,7 +149,8 @@ pub(crate) struct Driver {
     pub(crate) store: Writer,
     pub(crate) executor: Executor,
     pub(crate) shared: Shared,
-    pub(crate) inbox: Receiver<HostEvent>,
+    pub(crate) inbox: Inbox,
+    pub(crate) clock: Clock,
     pub(crate) definitions: Definitions,
     runs: BTreeMap<Name, Hosted>,
     timers: Timers,
@@ -133,7 +167,7 @@ pub(crate) struct Driver {
     touched: BTreeSet<Name>,
     /// Who asked, and about which run the answer is.
     replies: Vec<(Asker, Reply<Name>)>,
-    starting: Vec<oneshot::Sender<()>>,
+    starting: Vec<(TaskKey, Go)>,
     orders: Vec<(Name, Command)>,
     /// Runs whose tasks said something: their followers want to know.
     heard: BTreeSet<Name>,
@@ -143,6 +177,18 @@ pub(crate) struct Driver {
     next_line: u64,
     leaving: Option<(Leaving, Instant)>,
     leavers: Vec<oneshot::Sender<()>>,
+    /// Who wants to know when there is nothing more to do.
+    settling: Vec<oneshot::Sender<Settled>>,
+}
+
+/// What a driver is made with.
+pub(crate) struct Setup {
+    pub(crate) store: Writer,
+    pub(crate) executor: Executor,
+    pub(crate) shared: Shared,
+    pub(crate) inbox: Inbox,
+    pub(crate) purses: Purses,
+    pub(crate) clock: Clock,
 }
 
 /// Why an input did not reach its run, or was refused by it.
@@ -153,13 +199,8 @@ enum Refusal {
 }
 
 impl Driver {
-    pub(crate) fn new(
-        store: Writer,
-        executor: Executor,
-        shared: Shared,
-        inbox: Receiver<HostEvent>,
-        purses: Purses,
-    ) -> Reply<Driver> {
+    pub(crate) fn new(setup: Setup) -> Reply<Driver> {
+        let Setup { store, executor, shared, inbox, purses, clock } = setup;
         let (run, definition, line) = store.reader().highest()?;
         let mut timers = Timers::default();
         for (at, run) in store.reader().timers(None)? {
@@ -170,6 +211,7 @@ impl Driver {
             executor,
             shared,
             inbox,
+            clock,
             definitions: Definitions::new(definition + 1),
             runs: BTreeMap::new(),
             timers,
@@ -191,6 +233,7 @@ impl Driver {
             next_line: line + 1,
             leaving: None,
             leavers: Vec::new(),
+            settling: Vec::new(),
         })
     }
 
@@ -204,6 +247,7 @@ impl Driver {
                 break;
             }
             self.perform();
+            self.tell_settled();
             if self.store.is_far_behind() {
                 self.store.write_back();
             }
@@ -232,7 +276,7 @@ impl Driver {
         if self.backlog.is_empty() {
             let patience = self.patience();
             let rests = self.store.is_behind() && patience > REST;
-            match self.inbox.recv_timeout(if rests { REST } else { patience }) {
+            match self.inbox.wait(if rests { REST } else { patience }) {
                 Ok(event) => self.backlog.push_back(event),
                 Err(RecvTimeoutError::Timeout) if rests => self.store.write_back(),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -243,7 +287,7 @@ impl Driver {
         }
         let mut taken = 0;
         while taken < TURN_EVENTS_MAX {
-            let Some(event) = self.backlog.pop_front().or_else(|| self.inbox.try_recv().ok()) else { break };
+            let Some(event) = self.backlog.pop_front().or_else(|| self.inbox.next()) else { break };
             // A fork reads what its source has recorded: all of it has to be there.
             if is_fork(&event) && !self.batch.is_empty() {
                 self.backlog.push_front(event);
@@ -257,11 +301,11 @@ impl Driver {
 
     /// How long to wait for something to happen.
     fn patience(&self) -> Duration {
-        if !self.touched.is_empty() {
+        if !self.touched.is_empty() || !self.settling.is_empty() {
             return Duration::ZERO;
         }
-        let now = clock::now();
-        let timer = self.timers.first().map(|at| Duration::from_millis(at.since(now)).min(CLOCK_CHECK));
+        let timer = self.timers.first().and_then(|at| self.clock.wait_until(at));
+        let timer = timer.map(|wait| wait.min(CLOCK_CHECK));
         let moment = |at: Instant| at.saturating_duration_since(Instant::now());
         let lines = self.lines_due.map(moment);
         let leaving = self.leaving.map(|(_, until)| moment(until));
@@ -280,10 +324,12 @@ impl Driver {
                     let (run, token, attempt) = (hosted.no, key.token.0, key.attempt);
                     self.batch.push(Write::Started { run, token, attempt });
                 }
-                self.starting.push(go);
+                self.starting.push((key, go));
             }
             HostEvent::Dropped { key } => self.is_back(&key),
             HostEvent::Said { key, line } => self.said(&key, line),
+            HostEvent::ClockMoved => {}
+            HostEvent::Settle(reply) => self.settling.push(reply),
             HostEvent::Close { leaving, done } => self.leave(leaving, done),
         }
     }
@@ -338,15 +384,47 @@ impl Driver {
         self.leavers.push(done);
     }
 
+    /// Answers those who want to know when there is nothing more to do, if so.
+    fn tell_settled(&mut self) {
+        if self.settling.is_empty() {
+            return;
+        }
+        // A report may have come while its task was begun.
+        self.backlog.extend(self.inbox.next());
+        let due = |at: Time| at <= self.clock.deadlines_until();
+        let next_deadline = self.timers.first();
+        let busy = !self.backlog.is_empty()
+            || !self.touched.is_empty()
+            || !self.orders.is_empty()
+            || !self.batch.is_empty()
+            || !self.lines.is_empty()
+            || next_deadline.is_some_and(due);
+        if busy {
+            return;
+        }
+        let settled = Settled { next_deadline, tasks_out: self.executor.tasks_out() };
+        for reply in std::mem::take(&mut self.settling) {
+            // Whoever asked may be gone.
+            let _ = reply.send(settled);
+        }
+    }
+
+    /// Stores a definition if it is new.
+    fn register(&mut self, workflow: Workflow) -> Reply<(i64, Arc<Graph>)> {
+        self.definitions.register(workflow, &self.store.reader(), self.clock.now(), &mut self.batch)
+    }
+
     /// Runs whose deadline has passed are told the time. Each once a turn: a run that yields is woken again
     /// in the next, so that others get their turn.
     fn wake_due(&mut self) {
-        for run in self.timers.due(clock::now()) {
+        for run in self.timers.due(self.clock.deadlines_until()) {
             if let Err(Refusal::Engine(_)) = self.deliver(&run, Input::Wake) {
                 self.timers.set(&run, None);
             }
             // A time read from the database may be an old one: the run says its own.
             self.touched.insert(run);
+            // What it says to other runs reaches them before their own deadlines of the same moment.
+            self.pass_words();
         }
     }
 
@@ -354,8 +432,9 @@ impl Driver {
     fn deliver(&mut self, id: &Name, input: Input) -> Result<(), Refusal> {
         self.hosted(id).map_err(Refusal::Engine)?;
         let hosted = self.runs.get_mut(id).expect("it was just loaded");
+        let now = self.clock.now();
         // A run that breaks an invariant is set aside with its evidence; the others go on.
-        let handled = catch_unwind(AssertUnwindSafe(|| hosted.run.handle(input, clock::now())));
+        let handled = catch_unwind(AssertUnwindSafe(|| hosted.run.handle(input, now)));
         let step = match handled {
             Ok(Ok(step)) => step,
             Ok(Err(rejection)) => return Err(Refusal::Rejected(rejection)),
@@ -402,13 +481,7 @@ impl Driver {
     /// What runs say to each other, until nobody has anything to say; then the rows that follow from it.
     fn settle(&mut self) {
         loop {
-            while let Some(word) = self.words.pop_front() {
-                match word {
-                    Word::Start(start) => self.start_child(*start),
-                    // A child that has ended, or a word said twice, refuses; that is fine.
-                    Word::Say { run, input } => drop(self.deliver(&run, input)),
-                }
-            }
+            self.pass_words();
             self.tell_ends();
             self.make_room();
             if self.words.is_empty() {
@@ -418,10 +491,20 @@ impl Driver {
         self.write_rows();
     }
 
+    fn pass_words(&mut self) {
+        while let Some(word) = self.words.pop_front() {
+            match word {
+                Word::Start(start) => self.start_child(*start),
+                // A child that has ended, or a word said twice, refuses; that is fine.
+                Word::Say { run, input } => drop(self.deliver(&run, input)),
+            }
+        }
+    }
+
     /// Sets a run aside with its evidence.
     fn quarantine(&mut self, id: &Name, why: String) -> EngineError {
         if let Some(hosted) = self.runs.remove(id) {
-            let (run, at) = (hosted.no, clock::now().0);
+            let (run, at) = (hosted.no, self.clock.now().0);
             self.batch.retain(|write| !matches!(write, Write::Events { run: of, .. } if *of == run));
             if hosted.stored.is_none() {
                 let row = hosted.inserted(id, hosted.update(false));
@@ -440,8 +523,11 @@ impl Driver {
             // Whoever asked may be gone.
             drop(reply.send(about.map(|run| self.shown(&run))));
         }
-        for go in std::mem::take(&mut self.starting) {
-            go.send(()).unwrap_or_default();
+        for (key, go) in std::mem::take(&mut self.starting) {
+            match go {
+                Go::Worker(go) => go.send(()).unwrap_or_default(),
+                Go::Executor => self.executor.begin(&key),
+            }
         }
         failpoint::hit("answered");
         let touched = std::mem::take(&mut self.touched);

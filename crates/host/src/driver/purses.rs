@@ -10,11 +10,10 @@ use wonder_core::Command;
 use wonder_core::command::TaskOrder;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
-use wonder_core::{RunStatus, TokenStatus};
+use wonder_core::{RunStatus, Time, TokenStatus};
 use wonder_engine::{Reply, Status, WaitView};
 
 use super::{Driver, TaskKey};
-use crate::clock;
 use crate::project::{self, ProjectBudget, Spent};
 use crate::store::{Reader, Write};
 
@@ -42,8 +41,8 @@ impl Purse {
     }
 
     /// A new period begins with nothing spent.
-    fn turn_over(&mut self) {
-        let first_day = self.budget.per.first_day(clock::now());
+    fn turn_over(&mut self, now: Time) {
+        let first_day = self.budget.per.first_day(now);
         if first_day > self.first_day {
             (self.first_day, self.spent) = (first_day, Spent::default());
         }
@@ -90,10 +89,14 @@ impl Purse {
 }
 
 impl Purses {
-    pub(crate) fn new(budgets: &BTreeMap<String, ProjectBudget>, reader: &Reader<'_>) -> Reply<Purses> {
+    pub(crate) fn new(
+        budgets: &BTreeMap<String, ProjectBudget>,
+        reader: &Reader<'_>,
+        now: Time,
+    ) -> Reply<Purses> {
         let mut purses = BTreeMap::new();
         for (name, budget) in budgets {
-            let first_day = budget.per.first_day(clock::now());
+            let first_day = budget.per.first_day(now);
             let purse = Purse::new(*budget, first_day, reader.spent(name, first_day)?);
             purses.insert(name.as_str().into(), purse);
         }
@@ -105,10 +108,6 @@ impl Purses {
     }
 }
 
-fn key_of(order: &TaskOrder) -> TaskKey {
-    TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt }
-}
-
 impl Driver {
     /// What a task reported is its project's spending, wherever it is summed up besides.
     pub(super) fn spend(&mut self, project: &Name, spend: &Spend) {
@@ -116,10 +115,11 @@ impl Driver {
         if spent.is_nothing() {
             return;
         }
-        let day = project::day(clock::now());
+        let now = self.clock.now();
+        let day = project::day(now);
         self.batch.push(Write::Spent { project: project.clone(), day, spent });
         if let Some(purse) = self.purses.0.get_mut(project) {
-            purse.turn_over();
+            purse.turn_over(now);
             purse.spent.add(spent);
         }
     }
@@ -137,8 +137,8 @@ impl Driver {
         }
         let (project, worst) = (&self.runs.get(&order.run)?.project, self.worst(&order));
         let Some(purse) = self.purses.0.get_mut(project) else { return Some(order) };
-        purse.turn_over();
-        let key = key_of(&order);
+        purse.turn_over(self.clock.now());
+        let key = TaskKey::of(&order);
         if !purse.fits(&worst) {
             purse.hold(key, order);
             return None;
@@ -169,12 +169,12 @@ impl Driver {
 
     fn next_held(&mut self, project: &Name) -> Option<Box<TaskOrder>> {
         let purse = self.purses.0.get_mut(project)?;
-        purse.turn_over();
-        while purse.line.front().is_some_and(|order| !purse.held.contains(&key_of(order))) {
+        purse.turn_over(self.clock.now());
+        while purse.line.front().is_some_and(|order| !purse.held.contains(&TaskKey::of(order))) {
             purse.line.pop_front();
         }
         let next = self.purses.0[project].line.front()?;
-        let (key, worst) = (key_of(next), self.worst(next));
+        let (key, worst) = (TaskKey::of(next), self.worst(next));
         let purse = self.purses.0.get_mut(project).filter(|purse| purse.fits(&worst))?;
         purse.held.remove(&key);
         purse.line.pop_front()
@@ -249,11 +249,12 @@ mod tests {
 
     #[test]
     fn a_new_day_begins_with_nothing_spent() {
-        let today = Period::Day.first_day(clock::now());
+        let now = Time(1_767_225_600_000);
+        let today = Period::Day.first_day(now);
         let spent = Spent { usd_micros: 100, tokens: 0 };
         let full = |per, first_day| {
             let mut purse = Purse::new(ProjectBudget { usd_micros: 100, tokens: 0, per }, first_day, spent);
-            purse.turn_over();
+            purse.turn_over(now);
             !purse.fits(&dollars(1))
         };
         assert!(!full(Period::Day, today - 1));

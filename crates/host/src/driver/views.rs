@@ -7,7 +7,6 @@ use wonder_core::{Run, RunStatus, Time, TokenStatus};
 use wonder_engine::{RunRow, RunView, Status, WaitView};
 
 use super::{Driver, Hosted};
-use crate::clock;
 
 /// No task is out, nothing sleeps, backs off or is about to start; children apart.
 pub(crate) fn quiet_alone(run: &Run) -> bool {
@@ -57,10 +56,16 @@ pub(crate) fn gates_and_events(id: &str, run: &Run) -> Vec<WaitView> {
 }
 
 /// A run and what its tree waits for.
-pub(crate) fn view(row: RunRow, run: &Run, children: Vec<String>, waiting: Vec<WaitView>) -> RunView {
+pub(crate) fn view(
+    row: RunRow,
+    run: &Run,
+    children: Vec<String>,
+    waiting: Vec<WaitView>,
+    now: Time,
+) -> RunView {
     let state = run.state();
     let ended = run.status().is_end();
-    let end = row.ended_at.unwrap_or_else(clock::now);
+    let end = row.ended_at.unwrap_or(now);
     RunView {
         seq: state.seq,
         input: state.start.as_ref().map(|start| start.input.clone()).unwrap_or_default(),
@@ -119,7 +124,7 @@ impl Driver {
         let row = hosted.row(quiet, self.shared.is_driven(&hosted.root));
         let waiting = if quiet { self.waits(id)? } else { Vec::new() };
         let children = hosted.children.iter().map(ToString::to_string).collect();
-        Some(RunView { quiet, ..view(row, &hosted.run, children, waiting) })
+        Some(RunView { quiet, ..view(row, &hosted.run, children, waiting, self.clock.now()) })
     }
 
     /// What a tree waits for; None if a part of it is out of memory, and has to be read.

@@ -5,3 +5,4 @@ mod house;
 mod lanes;
 mod life;
 mod owners;
+mod virtual_time;
