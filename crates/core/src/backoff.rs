@@ -25,7 +25,7 @@ pub fn delay_ms(backoff: &Backoff, k: u32, seed: u64, salt: u64) -> u64 {
 }
 
 /// SplitMix64's finaliser: spreads a counter over 64 bits. Not for secrets.
-fn mix(x: u64) -> u64 {
+pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

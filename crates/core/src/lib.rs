@@ -65,10 +65,12 @@
 //! ```
 
 pub mod backoff;
+mod child_start;
 pub mod command;
 pub mod cost;
 mod decide;
 pub mod def;
+pub mod default_rules;
 pub mod error;
 pub mod event;
 pub mod expr;
@@ -90,6 +92,7 @@ pub mod template;
 pub mod time;
 pub mod value;
 
+pub use child_start::child_start;
 pub use command::Command;
 pub use error::{ErrorKind, Failure};
 pub use event::Event;

@@ -1,40 +1,66 @@
-//! The ready order of a dag under `max_parallel`: longest estimated path to a sink first, then most units
-//! unblocked, then lowest estimated cost, then as written. A graph has cycles, so there it is as they come.
+//! What goes first and how long it is given: the ready order of a dag under `max_parallel`, the estimates it
+//! goes by, and the time of a fan-in. The run, its plan and the simulator all ask here.
+//!
+//! The ready order is: longest estimated path to a sink first, then most units unblocked, then lowest
+//! estimated cost, then as written. A graph has cycles, so there it is as they come.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::def::{Estimate, Name};
-use crate::graph::{Graph, Unit, UnitIx};
+use crate::graph::{Graph, JoinTimeout, Unit, UnitIx};
+use crate::limits::FAN_IN_TIMEOUT_MS_MAX;
 
-/// What a unit is taken to last when nobody knows.
-const DURATION_MS_UNKNOWN: u64 = 1_000;
+/// What a node is taken to last when nobody knows.
+pub const DURATION_MS_UNKNOWN: u64 = 1_000;
 
-/// A rank per node, lowest first. Empty for a graph.
-pub(crate) fn ranks(graph: &Graph, learnt: Option<&BTreeMap<Name, Estimate>>) -> Vec<u32> {
-    if graph.units.is_empty() {
-        return Vec::new();
+/// What a node is expected to take and cost. What the file says wins, figure by figure: who writes a price
+/// has said nothing about time.
+pub fn estimate(written: Option<Estimate>, learnt: Option<&Estimate>) -> Estimate {
+    let (written, learnt) = (written.unwrap_or_default(), learnt.copied().unwrap_or_default());
+    Estimate {
+        usd_micros: written.usd_micros.or(learnt.usd_micros),
+        duration_ms: written.duration_ms.or(learnt.duration_ms),
     }
-    // What the file says wins, figure by figure: who writes a price has said nothing about time.
-    let estimate = |unit: &Unit| {
-        let written = graph.node(unit.head).estimate.unwrap_or_default();
-        let learnt = learnt.and_then(|learnt| learnt.get(&unit.reference)).copied().unwrap_or_default();
-        Estimate {
-            usd_micros: written.usd_micros.or(learnt.usd_micros),
-            duration_ms: written.duration_ms.or(learnt.duration_ms),
-        }
-    };
+}
+
+/// The units of a dag, those first that go first when places are short.
+pub fn ready_order(graph: &Graph, learnt: &BTreeMap<Name, Estimate>) -> Vec<UnitIx> {
+    let estimate = |unit: &Unit| estimate(graph.node(unit.head).estimate, learnt.get(&unit.reference));
     let path = longest_paths(graph, |unit| estimate(unit).duration_ms.unwrap_or(DURATION_MS_UNKNOWN));
     let mut order: Vec<UnitIx> = (0..graph.units.len()).map(|ix| UnitIx(ix as u32)).collect();
     order.sort_by_key(|ix| {
         let unit = graph.unit(*ix);
         let cost = estimate(unit).usd_micros.unwrap_or(0);
-        (std::cmp::Reverse(path[ix.0 as usize]), std::cmp::Reverse(unit.dependents.len()), cost, *ix)
+        (Reverse(path[ix.0 as usize]), Reverse(unit.dependents.len()), cost, *ix)
     });
+    order
+}
+
+/// The place of each node in the ready order. Empty for a graph.
+pub(crate) fn ranks(graph: &Graph, learnt: Option<&BTreeMap<Name, Estimate>>) -> Vec<u32> {
+    if graph.units.is_empty() {
+        return Vec::new();
+    }
+    let nothing = BTreeMap::new();
     let mut rank_of_unit = vec![0; graph.units.len()];
-    for (rank, ix) in order.iter().enumerate() {
+    for (rank, ix) in ready_order(graph, learnt.unwrap_or(&nothing)).iter().enumerate() {
         rank_of_unit[ix.0 as usize] = rank as u32;
     }
     graph.nodes.iter().map(|node| node.unit.map_or(0, |unit| rank_of_unit[unit.0 as usize])).collect()
+}
+
+/// How long a fan-in of so many branches waits after the first has arrived. None: for ever.
+pub fn fan_in_timeout_ms(timeout: JoinTimeout, branches: u64) -> Option<u64> {
+    match timeout {
+        JoinTimeout::Fixed(ms) => Some(ms),
+        JoinTimeout::Never => None,
+        JoinTimeout::Computed { longest_action_ms } => {
+            let serial =
+                longest_action_ms.map(|longest| longest.saturating_mul(branches).saturating_mul(3) / 2);
+            Some(serial.map_or(FAN_IN_TIMEOUT_MS_MAX, |ms| ms.min(FAN_IN_TIMEOUT_MS_MAX)))
+        }
+    }
 }
 
 /// For each unit the longest time from its start to the end of a sink, itself included.

@@ -14,6 +14,7 @@ use wonder_core::event::TokenId;
 use wonder_core::graph::{Action, Graph};
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_core::mock;
+use wonder_core::reserve::worst_action;
 use wonder_core::task::{ActionCall, Ask, TaskMachine, mutations_at};
 use wonder_core::value::Value;
 
@@ -236,10 +237,7 @@ fn tried(script: &Mock, call: &ActionCall, first: u32, (allowance, before): Purs
 
 /// The most that one try of an action may cost, as a worker counts it.
 fn worst(call: &ActionCall) -> Allowance {
-    match &call.action.def.implementation {
-        Implementation::Mock(script) => mock::worst(script),
-        _ => Allowance::default(),
-    }
+    worst_action(&call.action.def.implementation, |_| Allowance::default())
 }
 
 /// A scripted result in the shape that such an action gives: `{score: 9}` of a model is its `json`.

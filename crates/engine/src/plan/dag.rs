@@ -6,10 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::ops::Bound;
 
 use wonder_core::def::{Estimate, Name, Strategy};
-use wonder_core::graph::{Graph, Unit, UnitIx};
-use wonder_core::schedule::{batches, longest_paths};
-
-use super::work::DURATION_MS_UNKNOWN;
+use wonder_core::graph::{Graph, Unit};
+use wonder_core::schedule::{self, batches};
 
 /// A unit as the play sees it.
 #[derive(Clone, Copy, Debug)]
@@ -43,17 +41,7 @@ pub(super) fn batch_of(graph: &Graph) -> Vec<u32> {
 
 /// The core's ready order: longest estimated path to a sink, most units unblocked, cheapest, as written.
 pub(super) fn ready_order(graph: &Graph, learnt: &BTreeMap<Name, Estimate>) -> Vec<usize> {
-    let estimate = |unit: &Unit| {
-        let written = graph.node(unit.head).estimate;
-        written.or_else(|| learnt.get(&unit.reference).copied()).unwrap_or_default()
-    };
-    let path = longest_paths(graph, |unit| estimate(unit).duration_ms.unwrap_or(DURATION_MS_UNKNOWN));
-    let mut order: Vec<usize> = (0..graph.units.len()).collect();
-    order.sort_by_key(|at| {
-        let unit = graph.unit(UnitIx(*at as u32));
-        (Reverse(path[*at]), Reverse(unit.dependents.len()), estimate(unit).usd_micros.unwrap_or(0), *at)
-    });
-    order
+    schedule::ready_order(graph, learnt).into_iter().map(|unit| unit.0 as usize).collect()
 }
 
 impl Play {

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use wonder_core::def::{Budget, Name};
-use wonder_core::graph::{Graph, JoinTimeout, Source};
-use wonder_core::limits::FAN_IN_TIMEOUT_MS_MAX;
+use wonder_core::graph::{Graph, Source};
+use wonder_core::schedule::fan_in_timeout_ms;
 
 use super::fold::Amount;
 use super::report::{Branches, BudgetPlan, CostPlan, DurationPlan, FanInPlan, PlannedNode, Total};
@@ -56,15 +56,7 @@ pub(super) fn with_places(graph: &Graph, works: &[Work], longest_ms: u64, work_m
 /// The fan-in of a group.
 pub(super) fn fan_in(graph: &Graph, source: Source, branches: &Branches) -> Option<FanInPlan> {
     let join = graph.joins.get(&source)?;
-    let timeout_ms = match join.timeout {
-        JoinTimeout::Fixed(ms) => Some(ms),
-        JoinTimeout::Never => None,
-        JoinTimeout::Computed { longest_action_ms } => {
-            let serial =
-                longest_action_ms.map(|ms| ms.saturating_mul(branches.at_most).saturating_mul(3) / 2);
-            Some(serial.unwrap_or(FAN_IN_TIMEOUT_MS_MAX).min(FAN_IN_TIMEOUT_MS_MAX))
-        }
-    };
+    let timeout_ms = fan_in_timeout_ms(join.timeout, branches.at_most);
     let node = graph.node(join.target).reference.clone();
     Some(FanInPlan { node, strategy: join.strategy, timeout_ms, on_timeout: join.on_timeout })
 }

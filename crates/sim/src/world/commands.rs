@@ -1,18 +1,18 @@
 //! Performing what a run asks for: tasks go to the executor, children become runs of this world, gates are
 //! shown to whoever answers.
 
+use wonder_core::child_start;
 use wonder_core::command::{ChildOrder, Command, TaskOrder};
 use wonder_core::def::Name;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::{GateId, TokenId};
-use wonder_core::input::{ChildOutcome, Input, Parent, StartRun, TaskOutcome};
+use wonder_core::input::{ChildOutcome, Input, StartRun, TaskOutcome};
 use wonder_core::value::Value;
 
 use super::{Happening, Hosted, Place, Rank, TaskKey, TaskOut, World};
 use crate::executor;
 use crate::host::ScenarioHost;
 use crate::outcomes::{At, OnCancel};
-use crate::rng::salt;
 use crate::said::{GateFilter, Operation, Saying};
 
 impl<H: ScenarioHost> World<H> {
@@ -190,22 +190,9 @@ impl<H: ScenarioHost> World<H> {
             self.tell_end(&child);
             return;
         }
-        let mut start = StartRun::new(order.child.clone(), order.input);
-        start.seed = self.setting.start.seed ^ salt(&order.child);
-        start.parent = Some(Parent {
-            run: parent.clone(),
-            token: order.token,
-            attempt: order.attempt,
-            depth: order.depth,
-        });
-        start.allowance = order.allowance;
-        start.on_exceeded = order.on_exceeded;
-        start.timeout_ms = order.timeout_ms;
-        start.limits = self.setting.start.limits;
-        start.child_budgets = super::child_budgets(&self.setting.library);
-        let happening =
-            Happening::StartChild { child: order.child, workflow: order.workflow, start: Box::new(start) };
-        self.enqueue(0, happening);
+        let (child, workflow) = (order.child.clone(), order.workflow.clone());
+        let start = Box::new(child_start(&self.runs[parent].run, order));
+        self.enqueue(0, Happening::StartChild { child, workflow, start });
     }
 
     pub(super) fn start_child(&mut self, child: Name, workflow: &Name, start: StartRun) {
