@@ -15,7 +15,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use error::{EngineError, ErrorCode};
-pub use request::{Act, Answer, Drive, Filter, Follow, Fork, Request, Response, Signal, Start, Workflow};
+pub use request::{
+    Act, Answer, Drive, Filter, Follow, Fork, Request, Response, RunOptions, Signal, Start, Workflow,
+};
 pub use view::{Forked, GateView, LogLine, LogStream, Progress, RunRow, RunView, Status, Updates, WaitView};
 
 use wonder_core::def::{Estimate, Name};

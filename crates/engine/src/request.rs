@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use wonder_core::Value;
 use wonder_core::def::{Bundle, Estimate, Name};
 use wonder_core::graph::Graph;
+use wonder_core::limits::Limits;
 
 use crate::view::{GateView, RunRow, RunView, Updates};
 
@@ -85,12 +86,33 @@ pub struct Start {
     pub workdir: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
+    #[serde(default, skip_serializing_if = "RunOptions::is_default")]
+    pub options: RunOptions,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     pub drive: Drive,
     /// Answer when the run has ended or only waits, or after so long; 0: as soon as it is recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wait_ms: u64,
+}
+
+/// What one run is given instead of what the engine gives every run.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// For backoff jitter; from the run's id if absent.
+    pub seed: Option<u64>,
+    pub limits: Option<Limits>,
+    /// Instead of the workflow's own timeout.
+    pub timeout_ms: Option<u64>,
+    /// Begin when it is released, not before.
+    pub queued: bool,
+}
+
+impl RunOptions {
+    fn is_default(&self) -> bool {
+        *self == RunOptions::default()
+    }
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -147,6 +169,8 @@ pub enum Act {
     Retry {
         by: String,
     },
+    /// Lets a queued run begin.
+    Release,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wonder_core::Run;
 use wonder_core::error::ErrorKind;
-use wonder_core::input::Rejection;
 
 use crate::diff;
 use crate::world::{Failing, Hosted, Setting, World, difference};
@@ -175,15 +174,15 @@ pub fn fork_everywhere(reference: &World, forks_max: usize) -> Vec<String> {
     let sampled = nodes.iter().enumerate().filter(|(at, _)| is_sampled(*at, nodes.len(), forks_max));
     let mut wrong = Vec::new();
     for (_, node) in sampled {
-        match reference.forked(node) {
+        match reference.clone().forked(node) {
             Ok(mut world) => {
                 world.run_on();
                 let found = world.violations().first().cloned().or_else(|| cut(world.root(), 50).pop());
                 wrong.extend(found.map(|what| format!("at {node}: {what}\n{}", world.trace())));
             }
             // A token that was skipped or cancelled before it began gives no place to fork at.
-            Err(Rejection::CannotFork { reason }) if reason.ends_with("was never dispatched") => {}
-            Err(rejection) => wrong.push(format!("at {node}: {rejection}")),
+            Err(why) if why.ends_with("was never dispatched") => {}
+            Err(why) => wrong.push(format!("at {node}: {why}")),
         }
     }
     wrong

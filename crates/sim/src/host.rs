@@ -3,13 +3,16 @@
 //!
 //! [`Memory`] is the simulator's own. Others are adapted in `tests/conformance`.
 
+use wonder_core::Run;
 use wonder_core::command::Command;
 use wonder_core::def::Name;
 use wonder_core::event::Event;
 use wonder_core::input::Input;
+use wonder_core::run::Fork;
 use wonder_core::time::Time;
 
-use crate::world::{Runs, Setting};
+use crate::monitor::Monitor;
+use crate::world::{Hosted, Runs, Setting, TaskKey};
 
 /// A host on virtual time, without workers: what tasks report is handed in.
 pub trait ScenarioHost {
@@ -19,6 +22,15 @@ pub trait ScenarioHost {
     /// [`Input::Wake`] lets the deadlines of this moment fire: a host may wake every run that has one, each in
     /// the order of deadlines and ids, with what runs tell each other delivered before the next.
     fn handle(&mut self, runs: &mut Runs, told: Told<'_>) -> Result<Handled, String>;
+
+    /// Makes a run from the events of another and puts it into `runs`.
+    fn fork(&mut self, source: &Hosted, runs: &mut Runs, forking: Forking<'_>) -> Result<Handled, String>;
+
+    /// Nothing will be heard of a task any more. A host that waits for its report waits for nothing.
+    fn lose(&mut self, runs: &mut Runs, lost: Lost<'_>) -> Result<Handled, String> {
+        let _ = (runs, lost);
+        Ok(Handled::default())
+    }
 
     /// What went wrong with the host itself since this was last asked.
     fn violations(&mut self) -> Vec<String> {
@@ -35,7 +47,22 @@ pub struct Told<'a> {
     pub now: Time,
 }
 
-/// What came of an input.
+/// A run to be made from another's events.
+#[derive(Debug)]
+pub struct Forking<'a> {
+    pub setting: &'a Setting,
+    pub fork: &'a Fork,
+    pub now: Time,
+}
+
+/// A task of which nothing will be heard.
+#[derive(Debug)]
+pub struct Lost<'a> {
+    pub setting: &'a Setting,
+    pub task: &'a TaskKey,
+}
+
+/// What came of it.
 #[derive(Debug, Default)]
 pub struct Handled {
     /// What runs recorded, each in order.
@@ -69,6 +96,19 @@ impl ScenarioHost for Memory {
         };
         self.violations.extend(found);
         answer
+    }
+
+    fn fork(&mut self, source: &Hosted, runs: &mut Runs, forking: Forking<'_>) -> Result<Handled, String> {
+        let Forking { fork, now, .. } = forking;
+        let forked = Run::fork(source.graph.clone(), &source.log, fork, now);
+        let (run, copied, step) = forked.map_err(|rejection| rejection.to_string())?;
+        let mut hosted = Hosted::new(source.graph.clone(), None);
+        let events: Vec<Event> = copied.into_iter().chain(step.events).collect();
+        hosted.monitor = Monitor::of(&run, &events);
+        hosted.run = run;
+        runs.insert(fork.run.clone(), hosted);
+        let commands = step.commands.into_iter().map(|command| (fork.run.clone(), command)).collect();
+        Ok(Handled { steps: vec![(fork.run.clone(), events)], commands })
     }
 
     fn violations(&mut self) -> Vec<String> {

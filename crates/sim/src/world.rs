@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use wonder_core::Run;
 use wonder_core::cost::{Allowance, Spend};
-use wonder_core::def::Name;
+use wonder_core::def::{Bundle, Name};
 use wonder_core::error::ErrorKind;
 use wonder_core::event::{Event, EventKind, GateId, TokenId};
 use wonder_core::graph::Graph;
@@ -46,7 +46,14 @@ const INPUTS_MAX: usize = 50_000;
 const REMINDERS_MAX: u32 = 20;
 
 /// Workflows that can be started by name.
-pub type Library = BTreeMap<Name, Arc<Graph>>;
+pub type Library = BTreeMap<Name, Definition>;
+
+/// A workflow as it is stored, and compiled.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    pub bundle: Arc<Bundle>,
+    pub graph: Arc<Graph>,
+}
 
 /// Every run of a world by its id: the root and its children.
 pub type Runs = BTreeMap<Name, Hosted>;
@@ -137,6 +144,8 @@ struct TaskOut {
     report: TaskReport,
     cancelled: bool,
     reported: bool,
+    /// The host has been told that nothing will be heard of it.
+    lost: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -157,12 +166,16 @@ enum Happening {
         outcome: ChildOutcome,
         spend: Spend,
     },
-    /// `gate`: the one that was found to be open. `quiet`: a refusal is no news.
+    /// A parent calls a child back, pauses or resumes it.
+    TellChild {
+        child: Name,
+        input: Input,
+    },
+    /// `gate`: the one that was found to be open.
     Say {
         run: Name,
         what: Saying,
         gate: Option<GateId>,
-        quiet: bool,
     },
 }
 
@@ -183,7 +196,7 @@ impl World {
 impl<H: ScenarioHost> World<H> {
     /// A world whose runs this host has.
     pub fn on(host: H, setting: Setting) -> World<H> {
-        let graph = setting.library.get(&setting.workflow).cloned();
+        let graph = setting.library.get(&setting.workflow).map(|definition| definition.graph.clone());
         let (root, mut start) = (setting.start.id.clone(), setting.start.clone());
         start.child_budgets = child_budgets(&setting.library);
         let missing = format!("there is no workflow {}", setting.workflow);
@@ -191,7 +204,8 @@ impl<H: ScenarioHost> World<H> {
         match graph {
             Some(graph) => {
                 world.runs.insert(root.clone(), Hosted::new(graph, None));
-                world.deliver(&root, Input::StartRun(Box::new(start)), false);
+                // What is refused stands in the trace.
+                drop(world.deliver(&root, Input::StartRun(Box::new(start)), false));
                 world.schedule_said();
             }
             None => world.violations.push(missing),
@@ -257,7 +271,7 @@ impl<H: ScenarioHost> World<H> {
     fn wake(&mut self, run: &Name) {
         let first = |world: &Self| world.runs[run].run.state().timers.first().copied();
         let before = first(self);
-        let accepted = self.deliver(run, Input::Wake, false);
+        let accepted = self.deliver(run, Input::Wake, false).is_ok();
         // A run that yields wants to be woken at once, as often as it takes.
         let yields = before.is_some_and(|(_, timer)| timer == Timer::Continue);
         if first(self) == before && !yields {
@@ -299,7 +313,7 @@ impl<H: ScenarioHost> World<H> {
     fn is_in_turn(&self, key: Place) -> bool {
         let child = |happening: &Happening| match happening {
             Happening::StartChild { child, .. } => Some(child.clone()),
-            Happening::Say { run, quiet: true, .. } => Some(run.clone()),
+            Happening::TellChild { child, .. } => Some(child.clone()),
             _ => None,
         };
         let Some(own) = child(&self.queue[&key]) else { return true };
@@ -317,6 +331,7 @@ impl<H: ScenarioHost> World<H> {
                     }
                     Happening::ChildReport { parent, token, .. } => (parent, token.0),
                     Happening::StartChild { child, .. } => (child, 1),
+                    Happening::TellChild { child, .. } => (child, 2),
                     Happening::Say { run, gate, .. } => (run, gate.map_or(2, |gate| gate.0)),
                 };
                 (Rng::of(lots, &[key.0.0 as u64, salt(name), token]).draw(), key.2)
@@ -331,24 +346,26 @@ impl<H: ScenarioHost> World<H> {
                 known.reported = true;
                 let cancelled = known.cancelled;
                 let (run, token, attempt) = task;
-                self.deliver(&run, Input::TaskFinished { token, attempt, report }, cancelled);
+                drop(self.deliver(&run, Input::TaskFinished { token, attempt, report }, cancelled));
                 // It may have ended before, and waited for this.
                 self.tell_end(&run);
             }
             Happening::ChildReport { parent, token, attempt, outcome, spend } => {
-                self.deliver(&parent, Input::ChildFinished { token, attempt, outcome, spend }, true);
+                drop(self.deliver(&parent, Input::ChildFinished { token, attempt, outcome, spend }, true));
             }
             Happening::StartChild { child, workflow, start } => self.start_child(child, &workflow, *start),
-            Happening::Say { run, what, gate, quiet } => {
+            // A child that has ended, or was told the same before, refuses; that is fine.
+            Happening::TellChild { child, input } => drop(self.deliver(&child, input, true)),
+            Happening::Say { run, what, gate } => {
                 if let Some(input) = self.input_of(&run, what, gate) {
-                    self.deliver(&run, input, quiet);
+                    drop(self.deliver(&run, input, false));
                 }
             }
         }
     }
 
-    /// One input to one run: events into the log, commands performed. False if it was refused.
-    fn deliver(&mut self, id: &Name, input: Input, quiet: bool) -> bool {
+    /// One input to one run, and what follows from it; or why it was refused.
+    fn deliver(&mut self, id: &Name, input: Input, quiet: bool) -> Result<(), String> {
         self.inputs += 1;
         let said = told(&input);
         let again = (self.setting.repeat && is_report(&input)).then(|| input.clone());
@@ -357,24 +374,32 @@ impl<H: ScenarioHost> World<H> {
         self.violations.extend(found.map(|what| format!("{id}, after {said}: {what}")));
         match handled {
             Ok(handled) => {
-                for (run, events) in &handled.steps {
-                    self.record(run, events);
-                }
-                for (run, command) in handled.commands {
-                    self.perform(&run, command);
-                }
+                self.follow(handled);
                 self.tell_end(id);
                 if let Some(again) = again {
                     self.expect_refusal(id, again);
                 }
-                true
+                Ok(())
             }
             Err(why) => {
                 if !quiet {
                     self.note(id, format!("refused {said}: {}", trace::cut(&why)));
                 }
-                false
+                Err(why)
             }
+        }
+    }
+
+    /// Events into the log, commands performed.
+    fn follow(&mut self, handled: Handled) {
+        for (run, events) in &handled.steps {
+            self.record(run, events);
+        }
+        for (run, command) in handled.commands {
+            self.perform(&run, command);
+        }
+        for (run, _) in &handled.steps {
+            self.lose_tasks_of(run);
         }
     }
 
@@ -563,7 +588,7 @@ fn told(input: &Input) -> String {
 
 /// What a host knows of the workflows that a run may call.
 fn child_budgets(library: &Library) -> BTreeMap<Name, Allowance> {
-    let bounded = library.iter().filter_map(|(name, graph)| Some((name.clone(), graph.budget?)));
+    let bounded = library.iter().filter_map(|(name, known)| Some((name.clone(), known.graph.budget?)));
     bounded.map(|(name, budget)| (name, budget.allowance())).collect()
 }
 

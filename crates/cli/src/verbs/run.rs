@@ -34,6 +34,7 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         input,
         workdir: session.around.workdir.to_string_lossy().into_owned(),
         max_parallel: args.max_parallel,
+        options: Default::default(),
         labels,
         drive: Default::default(),
         wait_ms: 0,

@@ -71,7 +71,10 @@ impl Driver {
             callable.insert(name, definition);
         }
         let mut core = StartRun::new(id.clone(), start.input);
-        core.seed = seed(&id);
+        core.seed = start.options.seed.unwrap_or_else(|| seed(&id));
+        core.limits = start.options.limits.unwrap_or_default();
+        core.timeout_ms = start.options.timeout_ms;
+        core.queued = start.options.queued;
         core.max_parallel = start.max_parallel;
         if start.drive == Drive::On {
             self.shared.drive(&id);
@@ -106,6 +109,7 @@ impl Driver {
             Act::Resume { .. } if matches!(status, RunStatus::Running | RunStatus::Cancelling) => None,
             Act::Resume { by } => Some(Input::Resume { by: by.into() }),
             Act::Retry { by } => Some(Input::Retry { by: by.into() }),
+            Act::Release => Some(Input::Release),
         };
         if let Some(input) = input {
             self.deliver(&id, input).map_err(refused)?;

@@ -9,7 +9,7 @@ use wonder_core::def::Name;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::Graph;
 use wonder_core::input::{ChildOutcome, StartRun};
-use wonder_core::{Input, child_start};
+use wonder_core::{Input, child_refused, child_start, child_unknown};
 use wonder_engine::{EngineError, Reply};
 
 use super::{Driver, Hosted, Refusal, Word};
@@ -63,12 +63,7 @@ impl Driver {
         let above = &self.runs[parent];
         let Some(definition) = above.callable.get(&order.workflow).copied() else {
             let known: Vec<&str> = above.callable.keys().map(|name| &**name).collect();
-            let message = format!(
-                "there is no workflow {} to call; this run knows {}",
-                order.workflow,
-                known.join(", ")
-            );
-            return Err(Failure::new(ErrorKind::Internal, message));
+            return Err(child_unknown(&order.workflow, &known));
         };
         let graph = self.definitions.graph(definition, &self.store.reader()).map_err(internal)?;
         let workflow = order.workflow.clone();
@@ -85,9 +80,7 @@ impl Driver {
         };
         self.bear(birth).map_err(|refusal| match refusal {
             Refusal::Engine(error) => internal(error),
-            Refusal::Rejected(rejection) => {
-                Failure::new(ErrorKind::ContractViolation, format!("{workflow}: {rejection}"))
-            }
+            Refusal::Rejected(rejection) => child_refused(&workflow, &rejection.to_string()),
         })
     }
 
@@ -101,7 +94,7 @@ impl Driver {
         let id = start.id.clone();
         self.recall(&graph, &mut start).map_err(Refusal::Engine)?;
         if self.shared.is_driven(&root) {
-            start.queued = !self.join_lane(&id, &graph, &start.input);
+            start.queued |= !self.join_lane(&id, &graph, &start.input);
         }
         let parent = start.parent.as_ref().map(|parent| parent.run.clone());
         let new = self.new_hosted(definition, graph, root);

@@ -36,7 +36,7 @@ use wonder_core::event::TokenId;
 use wonder_core::graph::Graph;
 use wonder_core::input::TaskReport;
 use wonder_core::run::Step;
-use wonder_core::{Command, Input, Rejection, Time};
+use wonder_core::{Command, Input, Rejection, Time, told_to_child};
 use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request, Response, Workflow};
 
 use crate::executor::Executor;
@@ -462,18 +462,9 @@ impl Driver {
             // Gates are rows that follow from events.
             Command::OpenGate { .. } | Command::CloseGate { .. } | Command::RemindGate { .. } => {}
             Command::StartChild(order) => self.order_child(id, *order),
-            Command::CancelChild { child, .. } => {
-                let reason = "its parent was cancelled".to_owned();
-                self.words
-                    .push_back(Word::Say { run: child, input: Input::Cancel { reason, grace_ms: None } });
-            }
-            Command::PauseChild { child, .. } => {
-                let by = "its parent".into();
-                self.words.push_back(Word::Say { run: child, input: Input::Pause { by } });
-            }
-            Command::ResumeChild { child, .. } => {
-                let by = "its parent".into();
-                self.words.push_back(Word::Say { run: child, input: Input::Resume { by } });
+            Command::CancelChild { .. } | Command::PauseChild { .. } | Command::ResumeChild { .. } => {
+                let told = told_to_child(&command).map(|(run, input)| Word::Say { run, input });
+                self.words.extend(told);
             }
         }
     }

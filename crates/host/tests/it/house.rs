@@ -87,6 +87,7 @@ pub(crate) fn start(file: &str, input: &str) -> Start {
         input: json(input),
         workdir: "/".to_owned(),
         max_parallel: None,
+        options: Default::default(),
         labels: Default::default(),
         drive: Drive::On,
         wait_ms: 0,

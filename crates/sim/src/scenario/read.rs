@@ -14,7 +14,7 @@ use super::{Case, Expect, Scenario, Trace};
 use crate::outcomes::OnCancel;
 use crate::said::{GateFilter, Operation, Said, Saying, When};
 use crate::script::{Entry, Script};
-use crate::world::{Library, start_of};
+use crate::world::{Definition, Library, start_of};
 use crate::yaml::{self, Node, Read};
 
 pub(super) fn scenario(path: &Path, text: String) -> Result<Scenario, String> {
@@ -56,7 +56,8 @@ fn workflows(node: &Node, path: &Path) -> Read<Option<Workflows>> {
 pub fn library(source: &str, file: &str) -> Result<Workflows, String> {
     let reading = wonder_spec::read(source, file).map_err(|problems| problems.render(false))?;
     let first = reading.graphs.first().map(|graph| graph.name.clone());
-    let library = reading.graphs.iter().map(|graph| (graph.name.clone(), graph.clone())).collect();
+    let both = reading.bundles.into_iter().zip(reading.graphs);
+    let library = both.map(|(bundle, graph)| (graph.name.clone(), Definition { bundle, graph })).collect();
     Ok((library, first.ok_or("no workflow in it")?))
 }
 

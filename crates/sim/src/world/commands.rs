@@ -1,19 +1,19 @@
 //! Performing what a run asks for: tasks go to the executor, children become runs of this world, gates are
 //! shown to whoever answers.
 
-use wonder_core::child_start;
 use wonder_core::command::{ChildOrder, Command, TaskOrder};
 use wonder_core::def::Name;
-use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::error::Failure;
 use wonder_core::event::{GateId, TokenId};
 use wonder_core::input::{ChildOutcome, Input, StartRun, TaskOutcome};
 use wonder_core::value::Value;
+use wonder_core::{child_refused, child_start, child_unknown, told_to_child};
 
 use super::{Happening, Hosted, Place, Rank, TaskKey, TaskOut, World};
 use crate::executor;
-use crate::host::ScenarioHost;
+use crate::host::{Lost, ScenarioHost};
 use crate::outcomes::{At, OnCancel};
-use crate::said::{GateFilter, Operation, Saying};
+use crate::said::{GateFilter, Saying};
 
 impl<H: ScenarioHost> World<H> {
     pub(super) fn perform(&mut self, id: &Name, command: Command) {
@@ -23,9 +23,11 @@ impl<H: ScenarioHost> World<H> {
             Command::OpenGate { gate } => self.open_gate(id, gate),
             Command::CloseGate { .. } | Command::RemindGate { .. } => {}
             Command::StartChild(order) => self.order_child(id, *order),
-            Command::CancelChild { child, .. } => self.cancel_child(child),
-            Command::PauseChild { child, .. } => self.tell_child(child, Operation::Pause, String::new()),
-            Command::ResumeChild { child, .. } => self.tell_child(child, Operation::Resume, String::new()),
+            Command::CancelChild { .. } | Command::PauseChild { .. } | Command::ResumeChild { .. } => {
+                if let Some((child, input)) = told_to_child(&command) {
+                    self.tell_child(child, input);
+                }
+            }
         }
     }
 
@@ -35,7 +37,7 @@ impl<H: ScenarioHost> World<H> {
             return;
         }
         let rank = match &happening {
-            Happening::Report { .. } | Happening::Say { quiet: false, .. } => Rank::FromOutside,
+            Happening::Report { .. } | Happening::Say { .. } => Rank::FromOutside,
             _ => Rank::BetweenRuns,
         };
         let place = self.place(after_ms, rank);
@@ -50,24 +52,17 @@ impl<H: ScenarioHost> World<H> {
 
     /// After a crash: a child that was to be cancelled before it began begins first, what it was told before
     /// that it is told, and one that has ended says so again.
-    fn cancel_child(&mut self, child: Name) {
+    fn recover_child(&mut self, child: &Name) {
         let is_about = |lost: &Happening| match lost {
-            Happening::StartChild { child: lost, .. } | Happening::Say { run: lost, .. } => *lost == child,
-            Happening::ChildReport { parent, token, attempt, .. } => {
-                *child == *format!("{parent}.{token}.{attempt}")
+            Happening::StartChild { child: lost, .. } | Happening::TellChild { child: lost, .. } => {
+                lost == child
             }
-            Happening::Report { .. } => false,
+            Happening::ChildReport { parent, token, attempt, .. } => {
+                **child == *format!("{parent}.{token}.{attempt}")
+            }
+            Happening::Report { .. } | Happening::Say { .. } => false,
         };
         while self.recover(is_about) {}
-        let again = |queued: &Happening| match queued {
-            Happening::Say { run, what: Saying::Do { operation, .. }, quiet: true, .. } => {
-                *run == child && *operation == Operation::Cancel
-            }
-            _ => false,
-        };
-        if !self.queue.values().any(again) {
-            self.tell_child(child, Operation::Cancel, "the parent cancelled it".to_owned());
-        }
     }
 
     /// What a crash lost and is asked for again keeps its place.
@@ -92,6 +87,7 @@ impl<H: ScenarioHost> World<H> {
                 performance,
                 cancelled: false,
                 reported: false,
+                lost: false,
             };
             self.tasks.insert(key.clone(), out);
         }
@@ -155,6 +151,24 @@ impl<H: ScenarioHost> World<H> {
         self.queue_report(&key);
     }
 
+    /// A run that has ended waits for no report that will never come.
+    pub(super) fn lose_tasks_of(&mut self, id: &Name) {
+        if !self.runs.get(id).is_some_and(|hosted| hosted.run.status().is_end()) {
+            return;
+        }
+        let of_run = self.tasks.range((id.clone(), TokenId(0), 0)..).take_while(|((run, ..), _)| run == id);
+        let silent = of_run.filter(|(_, out)| !out.reported && !out.lost && out.due.is_none());
+        let silent: Vec<TaskKey> = silent.map(|(key, _)| key.clone()).collect();
+        let setting = self.setting.clone();
+        for task in &silent {
+            self.tasks.get_mut(task).expect("it was just found").lost = true;
+            match self.host.lose(&mut self.runs, Lost { setting: &setting, task }) {
+                Ok(handled) => self.follow(handled),
+                Err(why) => self.violations.push(format!("{id} cannot do without a report: {why}")),
+            }
+        }
+    }
+
     fn open_gate(&mut self, id: &Name, gate: GateId) {
         let setting = self.setting.clone();
         let hosted = self.runs.get_mut(id).expect("a run that asks is there");
@@ -165,10 +179,7 @@ impl<H: ScenarioHost> World<H> {
         let Some((_, open)) = hosted.run.gates().find(|(open, _)| *open == gate) else { return };
         for word in setting.outcomes.words(id, gate, &open.record) {
             let what = Saying::Answer { gate: GateFilter::default(), answer: word.answer, by: word.by };
-            self.enqueue(
-                word.after_ms,
-                Happening::Say { run: id.clone(), what, gate: Some(gate), quiet: false },
-            );
+            self.enqueue(word.after_ms, Happening::Say { run: id.clone(), what, gate: Some(gate) });
         }
     }
 
@@ -198,16 +209,16 @@ impl<H: ScenarioHost> World<H> {
     pub(super) fn start_child(&mut self, child: Name, workflow: &Name, start: StartRun) {
         let Some(parent) = start.parent.clone() else { return };
         let back = (parent.run, parent.token, parent.attempt);
-        let Some(graph) = self.setting.library.get(workflow).cloned() else {
-            let failure =
-                Failure::new(ErrorKind::Internal, format!("there is no workflow {workflow} to call"));
+        let library = &self.setting.library;
+        let Some(graph) = library.get(workflow).map(|definition| definition.graph.clone()) else {
+            let known: Vec<&str> = library.keys().map(|name| &**name).collect();
+            let failure = child_unknown(workflow, &known);
             return self.report_child(back, ChildOutcome::Failed { failure }, Default::default());
         };
         self.runs.insert(child.clone(), Hosted::new(graph, Some(back.clone())));
-        if !self.deliver(&child, Input::StartRun(Box::new(start)), false) {
+        if let Err(why) = self.deliver(&child, Input::StartRun(Box::new(start)), false) {
             self.runs.remove(&child);
-            let message = format!("the input of {workflow} does not fit its input_schema");
-            let failure = Failure::new(ErrorKind::ContractViolation, message);
+            let failure = child_refused(workflow, &why);
             self.report_child(back, ChildOutcome::Failed { failure }, Default::default());
         }
     }
@@ -221,9 +232,15 @@ impl<H: ScenarioHost> World<H> {
         self.enqueue(0, Happening::ChildReport { parent, token, attempt, outcome, spend });
     }
 
-    fn tell_child(&mut self, child: Name, operation: Operation, reason: String) {
-        let what = Saying::Do { operation, by: "parent".into(), reason, grace_ms: None };
-        self.enqueue(0, Happening::Say { run: child, what, gate: None, quiet: true });
+    fn tell_child(&mut self, child: Name, input: Input) {
+        if let Input::Cancel { .. } = input {
+            self.recover_child(&child);
+            let again = |queued: &Happening| matches!(queued, Happening::TellChild { child: told, input: Input::Cancel { .. } } if *told == child);
+            if self.queue.values().any(again) {
+                return;
+            }
+        }
+        self.enqueue(0, Happening::TellChild { child, input });
     }
 
     /// A child that has ended tells its parent, once, and not before its own tasks have stopped: what was

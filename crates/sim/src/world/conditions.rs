@@ -39,7 +39,7 @@ impl<H: ScenarioHost> World<H> {
             if let When::At(ms) = said.when {
                 let run = said.run.clone().unwrap_or_else(|| setting.start.id.clone());
                 self.order += 1;
-                let happening = Happening::Say { run, what: said.what.clone(), gate: None, quiet: false };
+                let happening = Happening::Say { run, what: said.what.clone(), gate: None };
                 self.queue.insert((START.plus(ms), Rank::FromOutside, self.order), happening);
             }
         }
@@ -75,7 +75,7 @@ impl<H: ScenarioHost> World<H> {
     fn say(&mut self, condition: &mut Condition, run: Name, gate: Option<GateId>) {
         condition.done = !condition.said.each;
         let what = condition.said.what.clone();
-        self.enqueue(condition.said.after_ms, Happening::Say { run, what, gate, quiet: false });
+        self.enqueue(condition.said.after_ms, Happening::Say { run, what, gate });
     }
 
     /// The runs, and gates, for which the condition has become true since it was last looked at.

@@ -27,16 +27,16 @@ impl World {
         // A pause and a resume under way together come to nothing, or to one of them: no order to compare.
         let mut told: BTreeMap<Name, u32> = BTreeMap::new();
         for happening in queue.values() {
-            if let Happening::Say { run, quiet: true, .. } = happening {
-                *told.entry(run.clone()).or_default() += 1;
+            if let Happening::TellChild { child, .. } = happening {
+                *told.entry(child.clone()).or_default() += 1;
             }
         }
         for (due, happening) in queue {
             // A run that has ended is owed nothing; what it set going goes on without it.
             let survives = match &happening {
-                Happening::Say { quiet: false, .. } => true,
-                Happening::Say { run, .. } => {
-                    told[run] > 1 || parent_of(run).is_some_and(|parent| self.has_ended(parent))
+                Happening::Say { .. } => true,
+                Happening::TellChild { child, .. } => {
+                    told[child] > 1 || parent_of(child).is_some_and(|parent| self.has_ended(parent))
                 }
                 Happening::Report { task, .. } => self.has_ended(&task.0),
                 Happening::ChildReport { parent, .. } => self.has_ended(parent),
