@@ -4,7 +4,8 @@
 //! they wait for. Nothing is normalised: ids, seeds and times are handed in or follow from what is.
 
 use wonder_core::def::Name;
-use wonder_core::event::Event;
+use wonder_core::event::{Event, EventKind};
+use wonder_core::time::Time;
 use wonder_core::value::Value;
 use wonder_engine::Status;
 use wonder_sim::diff;
@@ -97,6 +98,9 @@ fn expected(id: &Name, world: &World) -> String {
         ("error", hosted.run.failure().map_or_else(String::new, |failure| json(failure))),
         ("cost", format!("{} {}", spend.usd_micros, spend.tokens())),
         ("metrics", json(&state.metrics)),
+        ("started", format!("{:?}", started_at(hosted))),
+        ("ended", format!("{:?}", ended_at(hosted))),
+        ("children", children(id, world).join(" ")),
     ])
 }
 
@@ -110,7 +114,42 @@ fn shown(view: &wonder_engine::RunView) -> String {
         ("error", view.error.as_ref().map_or_else(String::new, |failure| json(failure))),
         ("cost", format!("{} {}", view.row.usd_micros, view.row.tokens)),
         ("metrics", json(&view.metrics)),
+        ("started", format!("{:?}", Some(view.row.started_at))),
+        ("ended", format!("{:?}", view.row.ended_at)),
+        ("children", sorted(view.children.clone()).join(" ")),
     ])
+}
+
+/// A fork starts when it is forked; what it copied happened to another run.
+fn started_at(hosted: &Hosted) -> Option<Time> {
+    let forked = hosted.log.iter().find(|event| matches!(event.kind, EventKind::RunForked { .. }));
+    forked.or(hosted.log.first()).map(|event| event.at)
+}
+
+/// When it ended for the last time; what is reported after that does not move it.
+fn ended_at(hosted: &Hosted) -> Option<Time> {
+    let ends = |event: &&Event| {
+        matches!(
+            event.kind,
+            EventKind::RunCompleted { .. }
+                | EventKind::RunFailed { .. }
+                | EventKind::RunCancelled { .. }
+                | EventKind::RunTimedOut { .. }
+        )
+    };
+    let end = hosted.log.iter().rev().find(ends).filter(|_| hosted.run.status().is_end());
+    end.map(|event| event.at)
+}
+
+/// Those it called itself: a child's id is its parent's, the token and the attempt.
+fn children(id: &Name, world: &World) -> Vec<String> {
+    let own = world.runs().filter(|(run, _)| run.rsplitn(3, '.').nth(2) == Some(id));
+    sorted(own.map(|(run, _)| run.to_string()).collect())
+}
+
+fn sorted(mut ids: Vec<String>) -> Vec<String> {
+    ids.sort();
+    ids
 }
 
 fn described(parts: &[(&str, String)]) -> String {
