@@ -9,7 +9,7 @@ use wonder_core::{Run, Time};
 use wonder_engine::Status;
 
 use super::{Driver, Hosted};
-use crate::store::{self, GateRow, RunInsert, RunUpdate, Write};
+use crate::store::{GateRow, RunInsert, RunUpdate, Write};
 
 /// Events between snapshots, at least. Beyond that a snapshot is written when several times as much has been
 /// stored as it would take, so that snapshots are a small part of what a run writes, however large its state.
@@ -21,7 +21,7 @@ impl Driver {
     pub(super) fn record(&mut self, id: &Name, events: &[Event]) {
         let Some(first) = events.first() else { return };
         let hosted = self.runs.get_mut(id).expect("it has just answered");
-        let encoded = store::encode(events);
+        let encoded = wonder_blobs::encode(events);
         hosted.events += events.len() as u64;
         hosted.bytes += encoded.bytes();
         self.batch.push(Write::Events { run: hosted.no, seq: first.seq, encoded });

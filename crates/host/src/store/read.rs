@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use wonder_blobs::DecodeError;
 use wonder_core::def::Name;
 use wonder_core::state::State;
 use wonder_core::{Event, Time};
@@ -11,8 +12,8 @@ use wonder_engine::{
     EngineError, ErrorCode, Filter, Forked, GateView, LogLine, LogStream, Reply, RunRow, Status,
 };
 
-use super::codec;
 use super::open::storage_error;
+use super::parts::Blobs;
 use super::write::Learnt;
 use crate::project::Spent;
 
@@ -154,12 +155,12 @@ impl<'c> Reader<'c> {
     }
 
     fn decoded(&self, no: i64, body: &str, refs: bool) -> Reply<Vec<Event>> {
-        let mut fetch = |hash: &codec::Hash| {
-            let found = self.one("SELECT body FROM blobs WHERE hash = ?", [hash], |row| row.get(0));
-            found.map_err(|error| error.message)?.ok_or_else(|| "a blob is missing".to_owned())
-        };
-        codec::decode(body, refs, &mut fetch)
-            .map_err(|why| EngineError::new(ErrorCode::Quarantined, format!("run number {no}: {why}")))
+        wonder_blobs::decode(body, refs, &Blobs(self.connection)).map_err(|error| match error {
+            DecodeError::Store(error) => storage_error(self.path, "read", &error),
+            DecodeError::Damaged(why) => {
+                EngineError::new(ErrorCode::Quarantined, format!("run number {no}: {why}"))
+            }
+        })
     }
 
     pub(crate) fn snapshot(&self, no: i64) -> Reply<Option<State>> {
