@@ -12,4 +12,6 @@ mod write;
 
 pub(crate) use open::{database, reader as open_reader, unreachable_file};
 pub(crate) use read::{Reader, StoredRun, no_run_yet};
-pub(crate) use write::{Counters, GateRow, Learnt, RunInsert, RunUpdate, StoredDefinition, Write, Writer};
+pub(crate) use write::{
+    Counters, GateRow, NodeSamples, RunInsert, RunUpdate, StoredDefinition, Write, Writer,
+};

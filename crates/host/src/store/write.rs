@@ -74,18 +74,18 @@ pub(crate) enum Write {
     Learnt {
         workflow: Name,
         node: Name,
-        learnt: Learnt,
+        learnt: NodeSamples,
     },
 }
 
 /// The last durations and costs of a node that completed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Learnt {
+pub(crate) struct NodeSamples {
     pub(crate) durations_ms: Vec<u64>,
     pub(crate) usd_micros: Vec<u64>,
 }
 
-impl Learnt {
+impl NodeSamples {
     pub(crate) fn keep_last(&mut self, max: usize) {
         for all in [&mut self.durations_ms, &mut self.usd_micros] {
             all.drain(..all.len().saturating_sub(max));
