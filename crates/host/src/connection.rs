@@ -14,7 +14,7 @@ use tokio::sync::{RwLock, oneshot};
 use wonder_actions::Worker;
 use wonder_engine::{Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
 
-use crate::driver::{Driver, HostEvent, Inbox, Purses, Queue, Settled, Setup, closing, queue};
+use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue, Settled, closing, queue};
 use crate::executor::{Equipment, Executor};
 use crate::host::Host;
 use crate::lock::{self, Claim, Owner, Ownership};
@@ -312,8 +312,13 @@ fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Que
         clock: options.clock.clone(),
         performer: options.performer.clone(),
     });
-    let purses = Purses::new(&options.projects, &store.reader(), options.clock.now())?;
-    Driver::new(Setup { store, executor, shared, inbox, purses, clock: options.clock.clone() })
+    let (clock, now) = (options.clock.clone(), options.clock.now());
+    let mut budgets = ProjectBudgets::default();
+    for (project, budget) in &options.projects {
+        let spent = store.reader().spent(project, budget.per.first_day(now))?;
+        budgets.insert(project.as_str().into(), *budget, spent, now);
+    }
+    Driver::new(DriverSetup { store, executor, shared, inbox, budgets, clock })
 }
 
 impl Owned {

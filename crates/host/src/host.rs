@@ -12,7 +12,9 @@ use wonder_engine::{
     RunRow, RunView, Status, Updates, WaitView, Workflow,
 };
 
-use crate::driver::{Definitions, Queue, estimate, gates_and_events, load, quarantined, quiet_alone, view};
+use crate::driver::{
+    Definitions, Queue, estimate, gates_and_events, load, not_loaded, quiet_alone, refuse_quarantined, view,
+};
 use crate::project::{self, ProjectBudget};
 use crate::shared::Shared;
 use crate::store::{self, Reader, StoredRun};
@@ -321,12 +323,10 @@ impl Parts {
     }
 
     fn loaded(&self, reader: &Reader<'_>, stored: &StoredRun) -> Reply<wonder_core::Run> {
-        if stored.row.status == Status::Quarantined {
-            let why = stored.evidence.as_deref().unwrap_or("its events are damaged");
-            return Err(quarantined(&stored.row.run, why));
-        }
-        let graph = held(&self.definitions).graph(stored.definition, reader)?;
-        Ok(load(reader, graph, stored)?.0)
+        refuse_quarantined(stored)?;
+        let graph = held(&self.definitions).graph(stored.definition, reader);
+        let loaded = graph.and_then(|graph| load(reader, graph, stored));
+        Ok(loaded.map_err(|error| not_loaded(&stored.row.run, error))?.0)
     }
 
     fn view(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {

@@ -16,7 +16,7 @@ struct Parts {
     /// Roots of the runs that this process carries on.
     driven: Mutex<BTreeSet<Name>>,
     /// Runs that wait for a place among runs, and who holds those places.
-    in_line: Mutex<BTreeMap<Name, Vec<Name>>>,
+    waiting_for_places: Mutex<BTreeMap<Name, Vec<Name>>>,
     /// Why nothing can be written just now.
     stalled: Mutex<Option<EngineError>>,
 }
@@ -68,13 +68,13 @@ impl Shared {
         held(&self.0.driven).clone()
     }
 
-    pub(crate) fn in_line(&self, in_line: BTreeMap<Name, Vec<Name>>) {
-        *held(&self.0.in_line) = in_line;
+    pub(crate) fn waiting_for_places(&self, waiting: BTreeMap<Name, Vec<Name>>) {
+        *held(&self.0.waiting_for_places) = waiting;
     }
 
     /// Who holds the places that this run waits for; None if it waits for none.
     pub(crate) fn held_up_by(&self, run: &str) -> Option<Vec<Name>> {
-        held(&self.0.in_line).get(run).cloned()
+        held(&self.0.waiting_for_places).get(run).cloned()
     }
 
     pub(crate) fn stalled(&self) -> Option<EngineError> {

@@ -1,6 +1,7 @@
 //! Definitions: stored once by content, numbered by name, compiled once.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use wonder_core::Time;
@@ -8,6 +9,8 @@ use wonder_core::def::{Bundle, Name};
 use wonder_core::graph::Graph;
 use wonder_engine::{EngineError, ErrorCode, Reply, Workflow};
 
+use super::hosted::damaged;
+use super::panic_text;
 use crate::store::{Reader, StoredDefinition, Write};
 
 /// Compiled graphs kept, beside those that runs hold.
@@ -75,13 +78,18 @@ impl Definitions {
         Ok((id, graph))
     }
 
-    /// The compiled graph of a stored definition.
+    /// The compiled graph of a stored definition. One that cannot be compiled is of code `quarantined`.
     pub(crate) fn graph(&mut self, id: i64, reader: &Reader<'_>) -> Reply<Arc<Graph>> {
         if let Some(graph) = self.graphs.get(&id) {
             return Ok(graph.clone());
         }
         let (bundle, version) = stored_bundle(id, reader)?;
-        let graph = compile(Arc::new(bundle), version)?;
+        let compiled = catch_unwind(AssertUnwindSafe(|| compile(Arc::new(bundle), version)));
+        let graph = match compiled {
+            Ok(Ok(graph)) => graph,
+            Ok(Err(error)) => return Err(damaged(format!("definition {id}: {}", error.message))),
+            Err(panic) => return Err(damaged(format!("definition {id}: {}", panic_text(&*panic)))),
+        };
         self.keep(id, graph.clone());
         Ok(graph)
     }
@@ -135,6 +143,6 @@ fn compile(bundle: Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
 pub(crate) fn stored_bundle(id: i64, reader: &Reader<'_>) -> Reply<(Bundle, u32)> {
     let (text, version) = reader.definition(id)?;
     let bundle = serde_json::from_str(&text)
-        .map_err(|error| EngineError::new(ErrorCode::Storage, format!("definition {id}: {error}")))?;
+        .map_err(|error| damaged(format!("definition {id} cannot be read: {error}")))?;
     Ok((bundle, version))
 }

@@ -131,7 +131,7 @@ impl Driver {
     fn waits(&self, id: &Name) -> Option<Vec<WaitView>> {
         let hosted = self.runs.get(id)?;
         let mut all = gates_and_events(id, &hosted.run);
-        all.extend(self.hunger(id));
+        all.extend(self.budget_wait(id));
         for child in hosted.children_out() {
             all.extend(self.waits(child)?);
         }

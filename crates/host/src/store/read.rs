@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use wonder_blobs::DecodeError;
 use wonder_core::def::Name;
 use wonder_core::state::State;
 use wonder_core::{Event, Time};
@@ -11,9 +12,9 @@ use wonder_engine::{
     EngineError, ErrorCode, Filter, Forked, GateView, LogLine, LogStream, Reply, RunRow, Status,
 };
 
-use super::codec;
 use super::open::storage_error;
-use super::write::Learnt;
+use super::parts::Blobs;
+use super::write::NodeSamples;
 use crate::project::Spent;
 
 const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, started_at, ended_at, usd_micros, \
@@ -148,18 +149,16 @@ impl<'c> Reader<'c> {
         let rows = read().map_err(|error| storage_error(self.path, "read", &error))?;
         let mut events = Vec::new();
         for (refs, body) in rows {
-            events.extend(self.decoded(no, &body, refs)?.into_iter().filter(|event| event.seq > after));
+            events.extend(self.decoded(&body, refs)?.into_iter().filter(|event| event.seq > after));
         }
         Ok(events)
     }
 
-    fn decoded(&self, no: i64, body: &str, refs: bool) -> Reply<Vec<Event>> {
-        let mut fetch = |hash: &codec::Hash| {
-            let found = self.one("SELECT body FROM blobs WHERE hash = ?", [hash], |row| row.get(0));
-            found.map_err(|error| error.message)?.ok_or_else(|| "a blob is missing".to_owned())
-        };
-        codec::decode(body, refs, &mut fetch)
-            .map_err(|why| EngineError::new(ErrorCode::Quarantined, format!("run number {no}: {why}")))
+    fn decoded(&self, body: &str, refs: bool) -> Reply<Vec<Event>> {
+        wonder_blobs::decode(body, refs, &Blobs(self.connection)).map_err(|error| match error {
+            DecodeError::Store(error) => storage_error(self.path, "read", &error),
+            DecodeError::Damaged(why) => EngineError::new(ErrorCode::Quarantined, why),
+        })
     }
 
     pub(crate) fn snapshot(&self, no: i64) -> Reply<Option<State>> {
@@ -173,7 +172,7 @@ impl<'c> Reader<'c> {
     pub(crate) fn definition(&self, id: i64) -> Reply<(String, u32)> {
         let sql = "SELECT bundle, version FROM definitions WHERE id = ?";
         let found = self.one(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let missing = || EngineError::new(ErrorCode::Storage, format!("definition {id} is missing"));
+        let missing = || EngineError::new(ErrorCode::Quarantined, format!("definition {id} is missing"));
         found.ok_or_else(missing)
     }
 
@@ -215,11 +214,11 @@ impl<'c> Reader<'c> {
     }
 
     /// What past runs of a workflow taught of its nodes.
-    pub(crate) fn learnt(&self, workflow: &str) -> Reply<BTreeMap<Name, Learnt>> {
+    pub(crate) fn learnt(&self, workflow: &str) -> Reply<BTreeMap<Name, NodeSamples>> {
         let sql = "SELECT node, durations_ms, usd_micros FROM learnt WHERE workflow = ?";
         let list = |text: String| serde_json::from_str(&text).unwrap_or_default();
         let rows = self.all(sql, [workflow], |row| {
-            let learnt = Learnt { durations_ms: list(row.get(1)?), usd_micros: list(row.get(2)?) };
+            let learnt = NodeSamples { durations_ms: list(row.get(1)?), usd_micros: list(row.get(2)?) };
             Ok((row.get::<_, String>(0)?.into(), learnt))
         });
         Ok(rows?.into_iter().collect())
