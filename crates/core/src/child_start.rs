@@ -51,7 +51,7 @@ pub fn child_refused(workflow: &str, why: &str) -> Failure {
 }
 
 /// What a child is told when its parent calls it back, pauses or resumes it; None for other commands.
-pub fn told_to_child(command: &Command) -> Option<(Name, Input)> {
+pub fn child_input(command: &Command) -> Option<(Name, Input)> {
     let by = || Name::from("parent");
     match command {
         Command::CancelChild { child, .. } => {

@@ -92,7 +92,7 @@ pub mod template;
 pub mod time;
 pub mod value;
 
-pub use child_start::{child_refused, child_start, child_unknown, told_to_child};
+pub use child_start::{child_input, child_refused, child_start, child_unknown};
 pub use command::Command;
 pub use error::{ErrorKind, Failure};
 pub use event::Event;

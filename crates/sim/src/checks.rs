@@ -1,4 +1,4 @@
-//! What every scenario and every seed gets for free: crash between every two steps, say everything twice and
+//! What every scenario and every seed gets for free: crash between every two steps, deliver everything twice and
 //! in another order, fail every task, fork at every node. Each check drives whole worlds and says what was wrong, readable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ pub struct Effort {
     pub crashes_max: usize,
     /// Events after which the log is cut.
     pub cuts_max: usize,
-    /// Whether everything is said twice.
+    /// Whether everything is delivered twice.
     pub repeat: bool,
     /// Orders of what happens at the same time.
     pub orders: u64,
@@ -54,7 +54,7 @@ pub fn all(world: &World, effort: Effort) -> Vec<String> {
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         format!("it panicked: {text}")
     })
 }
@@ -100,7 +100,7 @@ pub fn crash_everywhere(reference: &World, crashes_max: usize) -> Vec<String> {
         return wrong;
     }
     let mut world = World::new(reference.setting().clone());
-    let steps = reference.inputs();
+    let steps = reference.inputs_handled();
     let mut step = 0;
     loop {
         if is_sampled(step, steps, crashes_max) {
@@ -138,9 +138,9 @@ pub fn repeat(reference: &World) -> Vec<String> {
 
 /// What happens at the same time happens in another order: all that must hold holds.
 pub fn reorder(reference: &World, orders: u64) -> Vec<String> {
-    let order = |lots: u64| {
-        let world = ended(&Setting { shuffle: Some(lots), ..reference.setting().clone() });
-        world.violations().first().map(|what| format!("in order {lots}: {what}\n{}", world.trace()))
+    let order = |seed: u64| {
+        let world = ended(&Setting { shuffle: Some(seed), ..reference.setting().clone() });
+        world.violations().first().map(|what| format!("in order {seed}: {what}\n{}", world.trace()))
     };
     (0..orders).filter_map(order).collect()
 }

@@ -20,15 +20,16 @@ pub trait ScenarioHost {
     /// returns, and `runs` shows it; what somebody else has to do is given back as commands.
     ///
     /// [`Input::Wake`] lets the deadlines of this moment fire: a host may wake every run that has one, each in
-    /// the order of deadlines and ids, with what runs tell each other delivered before the next.
-    fn handle(&mut self, runs: &mut Runs, told: Told<'_>) -> Result<Handled, String>;
+    /// the order of deadlines and ids, with messages between runs delivered before the next.
+    fn handle(&mut self, runs: &mut Runs, given: HostInput<'_>) -> Result<Handled, String>;
 
     /// Makes a run from the events of another and puts it into `runs`.
-    fn fork(&mut self, source: &Hosted, runs: &mut Runs, forking: Forking<'_>) -> Result<Handled, String>;
+    fn fork(&mut self, source: &Hosted, runs: &mut Runs, request: ForkRequest<'_>)
+    -> Result<Handled, String>;
 
     /// Nothing will be heard of a task any more. A host that waits for its report waits for nothing.
-    fn lose(&mut self, runs: &mut Runs, lost: Lost<'_>) -> Result<Handled, String> {
-        let _ = (runs, lost);
+    fn lose(&mut self, runs: &mut Runs, task: LostTask<'_>) -> Result<Handled, String> {
+        let _ = (runs, task);
         Ok(Handled::default())
     }
 
@@ -40,7 +41,7 @@ pub trait ScenarioHost {
 
 /// One input to one run, with the time on it.
 #[derive(Debug)]
-pub struct Told<'a> {
+pub struct HostInput<'a> {
     pub setting: &'a Setting,
     pub run: &'a Name,
     pub input: Input,
@@ -49,7 +50,7 @@ pub struct Told<'a> {
 
 /// A run to be made from another's events.
 #[derive(Debug)]
-pub struct Forking<'a> {
+pub struct ForkRequest<'a> {
     pub setting: &'a Setting,
     pub fork: &'a Fork,
     pub now: Time,
@@ -57,7 +58,7 @@ pub struct Forking<'a> {
 
 /// A task of which nothing will be heard.
 #[derive(Debug)]
-pub struct Lost<'a> {
+pub struct LostTask<'a> {
     pub setting: &'a Setting,
     pub task: &'a TaskKey,
 }
@@ -80,8 +81,8 @@ pub struct Memory {
 }
 
 impl ScenarioHost for Memory {
-    fn handle(&mut self, runs: &mut Runs, told: Told<'_>) -> Result<Handled, String> {
-        let Told { run: id, input, now, .. } = told;
+    fn handle(&mut self, runs: &mut Runs, given: HostInput<'_>) -> Result<Handled, String> {
+        let HostInput { run: id, input, now, .. } = given;
         let Some(hosted) = runs.get_mut(id) else { return Err("there is no such run".to_owned()) };
         let (answer, found) = match hosted.run.handle(input.clone(), now) {
             Ok(step) => {
@@ -98,8 +99,13 @@ impl ScenarioHost for Memory {
         answer
     }
 
-    fn fork(&mut self, source: &Hosted, runs: &mut Runs, forking: Forking<'_>) -> Result<Handled, String> {
-        let Forking { fork, now, .. } = forking;
+    fn fork(
+        &mut self,
+        source: &Hosted,
+        runs: &mut Runs,
+        request: ForkRequest<'_>,
+    ) -> Result<Handled, String> {
+        let ForkRequest { fork, now, .. } = request;
         let forked = Run::fork(source.graph.clone(), &source.log, fork, now);
         let (run, copied, step) = forked.map_err(|rejection| rejection.to_string())?;
         let mut hosted = Hosted::new(source.graph.clone(), None);

@@ -1,4 +1,4 @@
-//! Scenarios: a workflow, a script of outcomes, what is said to the run, and what must come of it.
+//! Scenarios: a workflow, a script of outcomes, what the run is told, and what must come of it.
 //!
 //! One file holds several cases. The expected trace is part of the file; `WONDER_BLESS=1` rewrites the traces
 //! and nothing else. Every case gets the checks of [`crate::checks`] for free.
@@ -14,7 +14,7 @@ use wonder_core::value::Value;
 
 use crate::diff;
 use crate::host::ScenarioHost;
-use crate::said::Said;
+use crate::inputs::ScriptedInput;
 use crate::script::Script;
 use crate::world::{Library, Setting, World};
 use crate::yaml::Mark;
@@ -37,7 +37,7 @@ pub struct Case {
     pub workflow: wonder_core::def::Name,
     pub start: StartRun,
     pub script: Arc<Script>,
-    pub said: Vec<Said>,
+    pub inputs: Vec<ScriptedInput>,
     pub expect: Expect,
     /// Where `expect` stands.
     pub mark: Mark,
@@ -84,7 +84,7 @@ impl Case {
             workflow: self.workflow.clone(),
             start: self.start.clone(),
             outcomes: self.script.clone(),
-            said: self.said.clone(),
+            inputs: self.inputs.clone(),
             shuffle: None,
             repeat: false,
             failing: None,

@@ -1,5 +1,5 @@
 //! A root run and its children on virtual time, in one thread. The clock jumps to the next thing that
-//! happens: a task's report, a deadline, something said. What a host would make durable goes into a log per
+//! happens: a task's report, a deadline, an input from outside. What a host would make durable goes into a log per
 //! run; what it would perform is performed at once or put into the queue.
 //!
 //! After every input the [`Monitor`] looks at the run. The world stops at the first violation, so that the
@@ -26,12 +26,12 @@ use wonder_core::time::Time;
 use wonder_core::value::Value;
 
 use crate::executor::{Performance, Tries};
-use crate::host::{Handled, Memory, ScenarioHost, Told};
+use crate::host::{Handled, HostInput, Memory, ScenarioHost};
+use crate::inputs::{OutsideInput, ScriptedInput};
 use crate::monitor::{Monitor, Walked};
 use crate::names::Names;
 use crate::outcomes::Outcomes;
 use crate::rng::{Rng, salt};
-use crate::said::{Said, Saying};
 use crate::trace;
 
 pub use crash::difference;
@@ -65,10 +65,10 @@ pub struct Setting {
     pub workflow: Name,
     pub start: StartRun,
     pub outcomes: Arc<dyn Outcomes>,
-    pub said: Vec<Said>,
-    /// Draw lots among what happens at the same time, instead of first come, first served.
+    pub inputs: Vec<ScriptedInput>,
+    /// Shuffle what happens at the same time by this seed, instead of first come, first served.
     pub shuffle: Option<u64>,
-    /// Say every report and answer twice: the second must be refused and change nothing.
+    /// Deliver every report and answer twice: the second must be refused and change nothing.
     pub repeat: bool,
     /// This attempt fails, whatever its script says.
     pub failing: Option<Failing>,
@@ -89,7 +89,7 @@ pub struct World<H = Memory> {
     setting: Arc<Setting>,
     now: Time,
     runs: Runs,
-    queue: BTreeMap<Place, Happening>,
+    queue: BTreeMap<QueuePosition, QueueItem>,
     /// When deadlines last fired: nothing from outside comes between those of one moment.
     waking: Option<Time>,
     /// Numbers what goes into the queue.
@@ -98,17 +98,17 @@ pub struct World<H = Memory> {
     tries: Tries,
     conditions: Vec<conditions::Condition>,
     journal: Vec<Line>,
-    inputs: usize,
+    inputs_handled: usize,
     /// Reminders since anything else happened.
     reminders: u32,
     violations: Vec<String>,
     /// While it comes back from a crash: what was lost, and where in the queue it stood.
-    lost: Vec<(Place, Happening)>,
+    lost: Vec<(QueuePosition, QueueItem)>,
 }
 
 /// When something happens, and its turn among all that happens then: what runs tell each other goes first,
 /// for a real host delivers that in the same step; the rest in the order it was asked for.
-type Place = (Time, Rank, u64);
+type QueuePosition = (Time, Rank, u64);
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Rank {
@@ -128,8 +128,8 @@ pub struct Hosted {
     pub names: Names,
     pub monitor: Monitor,
     parent: Option<(Name, TokenId, u32)>,
-    /// Its end has been told to whoever waits for it.
-    told: bool,
+    /// Its end has been reported to its parent.
+    end_reported: bool,
     gates_seen: BTreeSet<GateId>,
 }
 
@@ -140,7 +140,7 @@ struct TaskOut {
     order: u64,
     performance: Performance,
     /// When its report comes, and its place in the queue; never, if nothing is heard of it again.
-    due: Option<Place>,
+    due: Option<QueuePosition>,
     report: TaskReport,
     cancelled: bool,
     reported: bool,
@@ -149,7 +149,7 @@ struct TaskOut {
 }
 
 #[derive(Clone, Debug)]
-enum Happening {
+enum QueueItem {
     Report {
         task: TaskKey,
         report: TaskReport,
@@ -172,9 +172,9 @@ enum Happening {
         input: Input,
     },
     /// `gate`: the one that was found to be open.
-    Say {
+    Outside {
         run: Name,
-        what: Saying,
+        what: OutsideInput,
         gate: Option<GateId>,
     },
 }
@@ -206,7 +206,7 @@ impl<H: ScenarioHost> World<H> {
                 world.runs.insert(root.clone(), Hosted::new(graph, None));
                 // What is refused stands in the trace.
                 drop(world.deliver(&root, Input::StartRun(Box::new(start)), false));
-                world.schedule_said();
+                world.schedule_inputs();
             }
             None => world.violations.push(missing),
         }
@@ -216,7 +216,7 @@ impl<H: ScenarioHost> World<H> {
     fn empty(host: H, setting: Setting, now: Time) -> World<H> {
         World {
             host,
-            conditions: conditions::of(&setting.said),
+            conditions: conditions::of(&setting.inputs),
             setting: Arc::new(setting),
             now,
             runs: BTreeMap::new(),
@@ -226,7 +226,7 @@ impl<H: ScenarioHost> World<H> {
             tasks: BTreeMap::new(),
             tries: Tries::default(),
             journal: Vec::new(),
-            inputs: 0,
+            inputs_handled: 0,
             reminders: 0,
             violations: Vec::new(),
             lost: Vec::new(),
@@ -243,7 +243,7 @@ impl<H: ScenarioHost> World<H> {
         if !self.violations.is_empty() {
             return false;
         }
-        if self.inputs > INPUTS_MAX {
+        if self.inputs_handled > INPUTS_MAX {
             self.violations.push(format!("more than {INPUTS_MAX} inputs and no end"));
             return false;
         }
@@ -256,8 +256,8 @@ impl<H: ScenarioHost> World<H> {
             Next::Queued(place) => {
                 self.now = self.now.max(place.0);
                 self.waking = self.waking.filter(|_| place.1 == Rank::BetweenRuns);
-                let happening = self.queue.remove(&place).expect("it was just found");
-                self.happen(happening);
+                let item = self.queue.remove(&place).expect("it was just found");
+                self.take(item);
             }
             Next::Deadline(at, run) => {
                 self.now = self.now.max(at);
@@ -296,67 +296,67 @@ impl<H: ScenarioHost> World<H> {
             let at = hosted.run.next_deadline().filter(|at| *at <= moment)?;
             Some(Next::Deadline(at, id.clone()))
         });
-        if let Some(lots) = self.setting.shuffle {
+        if let Some(seed) = self.setting.shuffle {
             let due = self.queue.keys().take_while(|place| place.0 <= moment);
             let due = due.filter(|place| self.is_in_turn(**place)).map(|place| Next::Queued(*place));
-            return due.chain(late).min_by_key(|next| self.lot(lots, next));
+            return due.chain(late).min_by_key(|next| self.shuffle_key(seed, next));
         }
         let late = late.min();
         // What was reported in time has come in time: the queue goes before a deadline of the same moment.
         // Once they have begun to fire, all of them do, and what runs tell each other about it comes between.
         let fires = late.is_some() && self.waking == Some(moment);
-        let comes = |place: &Place| place.0 <= moment && (place.1 == Rank::BetweenRuns || !fires);
+        let comes = |place: &QueuePosition| place.0 <= moment && (place.1 == Rank::BetweenRuns || !fires);
         queued.filter(comes).map(Next::Queued).or(late)
     }
 
     /// What a parent asks of one child comes in the order it was asked.
-    fn is_in_turn(&self, key: Place) -> bool {
-        let child = |happening: &Happening| match happening {
-            Happening::StartChild { child, .. } => Some(child.clone()),
-            Happening::TellChild { child, .. } => Some(child.clone()),
+    fn is_in_turn(&self, key: QueuePosition) -> bool {
+        let child = |item: &QueueItem| match item {
+            QueueItem::StartChild { child, .. } => Some(child.clone()),
+            QueueItem::TellChild { child, .. } => Some(child.clone()),
             _ => None,
         };
         let Some(own) = child(&self.queue[&key]) else { return true };
         !self.queue.range(..key).any(|(_, before)| child(before).as_ref() == Some(&own))
     }
 
-    /// Drawn for what it is, not in turn: what a crash repeats does not change the order of the rest.
-    fn lot(&self, lots: u64, next: &Next) -> (u64, u64) {
+    /// From what it is, not from its turn: what a crash repeats does not change the order of the rest.
+    fn shuffle_key(&self, seed: u64, next: &Next) -> (u64, u64) {
         match next {
-            Next::Deadline(at, run) => (Rng::of(lots, &[at.0 as u64, salt(run)]).draw(), 0),
+            Next::Deadline(at, run) => (Rng::of(seed, &[at.0 as u64, salt(run)]).draw(), 0),
             Next::Queued(key) => {
                 let (name, token) = match &self.queue[key] {
-                    Happening::Report { task: (run, token, attempt), .. } => {
+                    QueueItem::Report { task: (run, token, attempt), .. } => {
                         (run, token.0 * 100 + u64::from(*attempt))
                     }
-                    Happening::ChildReport { parent, token, .. } => (parent, token.0),
-                    Happening::StartChild { child, .. } => (child, 1),
-                    Happening::TellChild { child, .. } => (child, 2),
-                    Happening::Say { run, gate, .. } => (run, gate.map_or(2, |gate| gate.0)),
+                    QueueItem::ChildReport { parent, token, .. } => (parent, token.0),
+                    QueueItem::StartChild { child, .. } => (child, 1),
+                    QueueItem::TellChild { child, .. } => (child, 2),
+                    QueueItem::Outside { run, gate, .. } => (run, gate.map_or(2, |gate| gate.0)),
                 };
-                (Rng::of(lots, &[key.0.0 as u64, salt(name), token]).draw(), key.2)
+                (Rng::of(seed, &[key.0.0 as u64, salt(name), token]).draw(), key.2)
             }
         }
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Report { task, report } => {
+    fn take(&mut self, item: QueueItem) {
+        match item {
+            QueueItem::Report { task, report } => {
                 let known = self.tasks.get_mut(&task).expect("only tasks that were ordered report");
                 known.reported = true;
                 let cancelled = known.cancelled;
                 let (run, token, attempt) = task;
                 drop(self.deliver(&run, Input::TaskFinished { token, attempt, report }, cancelled));
                 // It may have ended before, and waited for this.
-                self.tell_end(&run);
+                self.report_end(&run);
             }
-            Happening::ChildReport { parent, token, attempt, outcome, spend } => {
+            QueueItem::ChildReport { parent, token, attempt, outcome, spend } => {
                 drop(self.deliver(&parent, Input::ChildFinished { token, attempt, outcome, spend }, true));
             }
-            Happening::StartChild { child, workflow, start } => self.start_child(child, &workflow, *start),
+            QueueItem::StartChild { child, workflow, start } => self.start_child(child, &workflow, *start),
             // A child that has ended, or was told the same before, refuses; that is fine.
-            Happening::TellChild { child, input } => drop(self.deliver(&child, input, true)),
-            Happening::Say { run, what, gate } => {
+            QueueItem::TellChild { child, input } => drop(self.deliver(&child, input, true)),
+            QueueItem::Outside { run, what, gate } => {
                 if let Some(input) = self.input_of(&run, what, gate) {
                     drop(self.deliver(&run, input, false));
                 }
@@ -366,16 +366,16 @@ impl<H: ScenarioHost> World<H> {
 
     /// One input to one run, and what follows from it; or why it was refused.
     fn deliver(&mut self, id: &Name, input: Input, quiet: bool) -> Result<(), String> {
-        self.inputs += 1;
-        let said = told(&input);
+        self.inputs_handled += 1;
+        let described = describe(&input);
         let again = (self.setting.repeat && is_report(&input)).then(|| input.clone());
-        let handled = self.hand(id, input);
+        let handled = self.hand_to_host(id, input);
         let found = self.host.violations().into_iter();
-        self.violations.extend(found.map(|what| format!("{id}, after {said}: {what}")));
+        self.violations.extend(found.map(|what| format!("{id}, after {described}: {what}")));
         match handled {
             Ok(handled) => {
                 self.follow(handled);
-                self.tell_end(id);
+                self.report_end(id);
                 if let Some(again) = again {
                     self.expect_refusal(id, again);
                 }
@@ -383,7 +383,7 @@ impl<H: ScenarioHost> World<H> {
             }
             Err(why) => {
                 if !quiet {
-                    self.note(id, format!("refused {said}: {}", trace::cut(&why)));
+                    self.note(id, format!("refused {described}: {}", trace::cut(&why)));
                 }
                 Err(why)
             }
@@ -403,9 +403,9 @@ impl<H: ScenarioHost> World<H> {
         }
     }
 
-    fn hand(&mut self, run: &Name, input: Input) -> Result<Handled, String> {
+    fn hand_to_host(&mut self, run: &Name, input: Input) -> Result<Handled, String> {
         let setting = self.setting.clone();
-        self.host.handle(&mut self.runs, Told { setting: &setting, run, input, now: self.now })
+        self.host.handle(&mut self.runs, HostInput { setting: &setting, run, input, now: self.now })
     }
 
     fn record(&mut self, id: &Name, events: &[Event]) {
@@ -425,17 +425,17 @@ impl<H: ScenarioHost> World<H> {
         self.journal.push(Line { run: id.clone(), at: self.now, text });
     }
 
-    /// Said twice: refused, and nothing has changed.
+    /// Delivered twice: refused, and nothing has changed.
     fn expect_refusal(&mut self, id: &Name, input: Input) {
         let reported =
             |token, attempt| self.tasks.get(&(id.clone(), token, attempt)).is_some_and(|out| out.reported);
         for again in repeats(&input, reported) {
             let before = self.runs[id].run.state().clone();
-            let (said, taken) = (told(&again), self.hand(id, again).is_ok());
+            let (described, taken) = (describe(&again), self.hand_to_host(id, again).is_ok());
             if taken {
-                self.violations.push(format!("{id}: {said} was taken a second time"));
+                self.violations.push(format!("{id}: {described} was taken a second time"));
             } else if *self.runs[id].run.state() != before {
-                self.violations.push(format!("{id}: refusing {said} changed the run"));
+                self.violations.push(format!("{id}: refusing {described} changed the run"));
             }
         }
     }
@@ -480,8 +480,8 @@ impl<H: ScenarioHost> World<H> {
     }
 
     /// Inputs so far.
-    pub fn inputs(&self) -> usize {
-        self.inputs
+    pub fn inputs_handled(&self) -> usize {
+        self.inputs_handled
     }
 
     /// Every attempt that was ordered so far, in order.
@@ -521,7 +521,7 @@ impl<H: ScenarioHost> World<H> {
 
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Next {
-    Queued(Place),
+    Queued(QueuePosition),
     Deadline(Time, Name),
 }
 
@@ -535,7 +535,7 @@ impl Hosted {
             names: Names::default(),
             monitor: Monitor::default(),
             parent,
-            told: false,
+            end_reported: false,
             gates_seen: BTreeSet::new(),
         }
     }
@@ -562,7 +562,7 @@ fn repeats(input: &Input, reported: impl Fn(TokenId, u32) -> bool) -> Vec<Input>
 }
 
 /// An input as a refusal or a violation names it.
-fn told(input: &Input) -> String {
+fn describe(input: &Input) -> String {
     match input {
         Input::StartRun(_) => "start".to_owned(),
         Input::Release => "release".to_owned(),

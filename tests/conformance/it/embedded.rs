@@ -21,7 +21,7 @@ use wonder_engine::{
 use wonder_host::{
     Clock, Connection, Durability, Leaving, Options, OrderedTask, Purpose, TaskPerformer, VirtualClock, open,
 };
-use wonder_sim::host::{Forking, Handled, Lost, ScenarioHost, Told};
+use wonder_sim::host::{ForkRequest, Handled, HostInput, LostTask, ScenarioHost};
 use wonder_sim::world::{Definition, Hosted, Runs, START, Setting, TaskKey};
 
 /// More runs than a scenario has.
@@ -145,14 +145,14 @@ impl Embedded {
         self.runtime.block_on(future)
     }
 
-    /// Tells the host, in the words it has for it. What only fits between a host and its runs is not told.
-    fn tell(&mut self, told: Told<'_>) -> Result<(), String> {
-        let run = told.run.to_string();
+    /// Tells the host, in the words it has for it. What only fits between a host and its runs is not given.
+    fn tell(&mut self, given: HostInput<'_>) -> Result<(), String> {
+        let run = given.run.to_string();
         let act = |act: Act| Request::Act { run: run.clone(), act, drive: Drive::On };
-        let request = match told.input {
-            Input::StartRun(start) => Request::Start(Box::new(start_of(told.setting, *start))),
+        let request = match given.input {
+            Input::StartRun(start) => Request::Start(Box::new(start_of(given.setting, *start))),
             Input::TaskFinished { token, attempt, report } => {
-                let Some(task) = self.tasks.remove(&(told.run.clone(), token, attempt)) else {
+                let Some(task) = self.tasks.remove(&(given.run.clone(), token, attempt)) else {
                     return Err(format!("the host has not ordered attempt {attempt} of token {token}"));
                 };
                 task.ordered.report(report);
@@ -161,7 +161,7 @@ impl Embedded {
             // The clock has been moved.
             Input::Wake => return Ok(()),
             Input::GateAnswered { gate, answer, by } => {
-                let gate = gate_id(told.run, gate);
+                let gate = gate_id(given.run, gate);
                 Request::Answer(Answer { gate, answer, by: by.to_string(), drive: Drive::On })
             }
             Input::EventArrived { name, key, payload, keep } => {
@@ -248,29 +248,34 @@ impl Embedded {
 }
 
 impl ScenarioHost for Embedded {
-    fn handle(&mut self, runs: &mut Runs, told: Told<'_>) -> Result<Handled, String> {
-        let (setting, now) = (told.setting, told.now);
-        if let (Input::Resume { .. }, Some(hosted)) = (&told.input, runs.get(told.run))
+    fn handle(&mut self, runs: &mut Runs, given: HostInput<'_>) -> Result<Handled, String> {
+        let (setting, now) = (given.setting, given.now);
+        if let (Input::Resume { .. }, Some(hosted)) = (&given.input, runs.get(given.run))
             && matches!(hosted.run.status(), RunStatus::Running | RunStatus::Cancelling)
         {
             // To resume a run that is not paused asks the owner of a database to carry it on, and says nothing
             // to the run. What the run would say is not the host's to tell.
-            let refused = hosted.run.clone().handle(told.input, now);
+            let refused = hosted.run.clone().handle(given.input, now);
             return refused.map(|_| Handled::default()).map_err(|rejection| rejection.to_string());
         }
-        match told.input {
+        match given.input {
             Input::Wake => self.clock.advance_to(now),
             _ => self.clock.advance_before_deadlines(now),
         }
-        self.tell(told)?;
+        self.tell(given)?;
         self.settled(setting, runs)
     }
 
-    fn fork(&mut self, source: &Hosted, runs: &mut Runs, forking: Forking<'_>) -> Result<Handled, String> {
-        let Forking { setting, fork, now } = forking;
+    fn fork(
+        &mut self,
+        source: &Hosted,
+        runs: &mut Runs,
+        request: ForkRequest<'_>,
+    ) -> Result<Handled, String> {
+        let ForkRequest { setting, fork, now } = request;
         self.clock.advance_before_deadlines(now);
         let from = source.run.state().start.as_ref().map(|start| start.id.to_string());
-        let request = Request::Fork(Box::new(wonder_engine::Fork {
+        let asked = Request::Fork(Box::new(wonder_engine::Fork {
             id: Some(fork.run.to_string()),
             run: from.unwrap_or_default(),
             node: fork.node.to_string(),
@@ -279,12 +284,12 @@ impl ScenarioHost for Embedded {
             definition: Vec::new(),
             drive: Drive::On,
         }));
-        self.wait(self.connection().engine().ask(request)).map_err(|error| error.message)?;
+        self.wait(self.connection().engine().ask(asked)).map_err(|error| error.message)?;
         runs.insert(fork.run.clone(), Hosted::new(source.graph.clone(), None));
         self.settled(setting, runs)
     }
 
-    fn lose(&mut self, runs: &mut Runs, lost: Lost<'_>) -> Result<Handled, String> {
+    fn lose(&mut self, runs: &mut Runs, lost: LostTask<'_>) -> Result<Handled, String> {
         if let Some(task) = self.tasks.remove(lost.task) {
             task.ordered.lose();
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wonder_core::def::Name;
 use wonder_core::graph::Graph;
 use wonder_core::run::Step;
-use wonder_core::{Command, Input, Time, told_to_child};
+use wonder_core::{Command, Input, Time, child_input};
 use wonder_engine::{EngineError, Reply, Workflow};
 
 use super::children::ChildStart;
@@ -97,7 +97,7 @@ impl Driver {
                 turn.messages.push_back(RunMessage::Start(Box::new(start)));
             }
             Command::CancelChild { .. } | Command::PauseChild { .. } | Command::ResumeChild { .. } => {
-                if let Some((child, input)) = told_to_child(&command) {
+                if let Some((child, input)) = child_input(&command) {
                     turn.tell(child, input);
                 }
             }

@@ -7,13 +7,13 @@ use wonder_core::error::Failure;
 use wonder_core::event::{GateId, TokenId};
 use wonder_core::input::{ChildOutcome, Input, StartRun, TaskOutcome};
 use wonder_core::value::Value;
-use wonder_core::{child_refused, child_start, child_unknown, told_to_child};
+use wonder_core::{child_input, child_refused, child_start, child_unknown};
 
-use super::{Happening, Hosted, Place, Rank, TaskKey, TaskOut, World};
+use super::{Hosted, QueueItem, QueuePosition, Rank, TaskKey, TaskOut, World};
 use crate::executor;
-use crate::host::{Lost, ScenarioHost};
+use crate::host::{LostTask, ScenarioHost};
+use crate::inputs::{GateFilter, OutsideInput};
 use crate::outcomes::{At, OnCancel};
-use crate::said::{GateFilter, Saying};
 
 impl<H: ScenarioHost> World<H> {
     pub(super) fn perform(&mut self, id: &Name, command: Command) {
@@ -24,28 +24,28 @@ impl<H: ScenarioHost> World<H> {
             Command::CloseGate { .. } | Command::RemindGate { .. } => {}
             Command::StartChild(order) => self.order_child(id, *order),
             Command::CancelChild { .. } | Command::PauseChild { .. } | Command::ResumeChild { .. } => {
-                if let Some((child, input)) = told_to_child(&command) {
+                if let Some((child, input)) = child_input(&command) {
                     self.tell_child(child, input);
                 }
             }
         }
     }
 
-    pub(super) fn enqueue(&mut self, after_ms: u64, happening: Happening) {
-        let same = format!("{happening:?}");
+    pub(super) fn enqueue(&mut self, after_ms: u64, item: QueueItem) {
+        let same = format!("{item:?}");
         if self.recover(|lost| format!("{lost:?}") == same) {
             return;
         }
-        let rank = match &happening {
-            Happening::Report { .. } | Happening::Say { .. } => Rank::FromOutside,
+        let rank = match &item {
+            QueueItem::Report { .. } | QueueItem::Outside { .. } => Rank::FromOutside,
             _ => Rank::BetweenRuns,
         };
-        let place = self.place(after_ms, rank);
-        self.queue.insert(place, happening);
+        let position = self.position(after_ms, rank);
+        self.queue.insert(position, item);
     }
 
     /// The next place among what happens so long from now.
-    pub(super) fn place(&mut self, after_ms: u64, rank: Rank) -> Place {
+    pub(super) fn position(&mut self, after_ms: u64, rank: Rank) -> QueuePosition {
         self.order += 1;
         (self.now.plus(after_ms), rank, self.order)
     }
@@ -53,23 +53,23 @@ impl<H: ScenarioHost> World<H> {
     /// After a crash: a child that was to be cancelled before it began begins first, what it was told before
     /// that it is told, and one that has ended says so again.
     fn recover_child(&mut self, child: &Name) {
-        let is_about = |lost: &Happening| match lost {
-            Happening::StartChild { child: lost, .. } | Happening::TellChild { child: lost, .. } => {
+        let is_about = |lost: &QueueItem| match lost {
+            QueueItem::StartChild { child: lost, .. } | QueueItem::TellChild { child: lost, .. } => {
                 lost == child
             }
-            Happening::ChildReport { parent, token, attempt, .. } => {
+            QueueItem::ChildReport { parent, token, attempt, .. } => {
                 **child == *format!("{parent}.{token}.{attempt}")
             }
-            Happening::Report { .. } | Happening::Say { .. } => false,
+            QueueItem::Report { .. } | QueueItem::Outside { .. } => false,
         };
         while self.recover(is_about) {}
     }
 
     /// What a crash lost and is asked for again keeps its place.
-    fn recover(&mut self, is_it: impl Fn(&Happening) -> bool) -> bool {
-        let Some(at) = self.lost.iter().position(|(_, happening)| is_it(happening)) else { return false };
-        let (due, happening) = self.lost.remove(at);
-        self.queue.insert(due, happening);
+    fn recover(&mut self, is_it: impl Fn(&QueueItem) -> bool) -> bool {
+        let Some(at) = self.lost.iter().position(|(_, item)| is_it(item)) else { return false };
+        let (due, item) = self.lost.remove(at);
+        self.queue.insert(due, item);
         true
     }
 
@@ -78,7 +78,7 @@ impl<H: ScenarioHost> World<H> {
         let key = (order.run.clone(), order.token, order.attempt);
         if !self.tasks.contains_key(&key) {
             let performance = self.performance(order);
-            let due = self.place(performance.duration_ms, Rank::FromOutside);
+            let due = self.position(performance.duration_ms, Rank::FromOutside);
             let out = TaskOut {
                 started: self.now,
                 order: due.2,
@@ -97,7 +97,7 @@ impl<H: ScenarioHost> World<H> {
     fn queue_report(&mut self, key: &TaskKey) {
         let known = &self.tasks[key];
         if let Some(due) = known.due.filter(|_| !known.reported) {
-            self.queue.insert(due, Happening::Report { task: key.clone(), report: known.report.clone() });
+            self.queue.insert(due, QueueItem::Report { task: key.clone(), report: known.report.clone() });
         }
     }
 
@@ -136,7 +136,7 @@ impl<H: ScenarioHost> World<H> {
             let new = match on_cancel {
                 OnCancel::Finishes => due,
                 OnCancel::Never => None,
-                OnCancel::ReportsAfter(grace_ms) => Some(self.place(grace_ms, Rank::FromOutside)),
+                OnCancel::ReportsAfter(grace_ms) => Some(self.position(grace_ms, Rank::FromOutside)),
             };
             if new != due {
                 due.and_then(|due| self.queue.remove(&due));
@@ -162,7 +162,7 @@ impl<H: ScenarioHost> World<H> {
         let setting = self.setting.clone();
         for task in &silent {
             self.tasks.get_mut(task).expect("it was just found").lost = true;
-            match self.host.lose(&mut self.runs, Lost { setting: &setting, task }) {
+            match self.host.lose(&mut self.runs, LostTask { setting: &setting, task }) {
                 Ok(handled) => self.follow(handled),
                 Err(why) => self.violations.push(format!("{id} cannot do without a report: {why}")),
             }
@@ -177,16 +177,17 @@ impl<H: ScenarioHost> World<H> {
         }
         // A gate may close in the step that opened it.
         let Some((_, open)) = hosted.run.gates().find(|(open, _)| *open == gate) else { return };
-        for word in setting.outcomes.words(id, gate, &open.record) {
-            let what = Saying::Answer { gate: GateFilter::default(), answer: word.answer, by: word.by };
-            self.enqueue(word.after_ms, Happening::Say { run: id.clone(), what, gate: Some(gate) });
+        for given in setting.outcomes.gate_answers(id, gate, &open.record) {
+            let what =
+                OutsideInput::Answer { gate: GateFilter::default(), answer: given.answer, by: given.by };
+            self.enqueue(given.after_ms, QueueItem::Outside { run: id.clone(), what, gate: Some(gate) });
         }
     }
 
     fn order_child(&mut self, parent: &Name, order: ChildOrder) {
         let (token, attempt) = (order.token, order.attempt);
-        let is_its_report = |lost: &Happening| match lost {
-            Happening::ChildReport { parent: to, token: t, attempt: a, .. } => {
+        let is_its_report = |lost: &QueueItem| match lost {
+            QueueItem::ChildReport { parent: to, token: t, attempt: a, .. } => {
                 (to, *t, *a) == (parent, token, attempt)
             }
             _ => false,
@@ -196,14 +197,14 @@ impl<H: ScenarioHost> World<H> {
         }
         if let Some(known) = self.runs.get_mut(&order.child) {
             // Asked for again after a crash: what it has to say may have been lost with the host.
-            known.told = false;
+            known.end_reported = false;
             let child = order.child.clone();
-            self.tell_end(&child);
+            self.report_end(&child);
             return;
         }
         let (child, workflow) = (order.child.clone(), order.workflow.clone());
         let start = Box::new(child_start(&self.runs[parent].run, order));
-        self.enqueue(0, Happening::StartChild { child, workflow, start });
+        self.enqueue(0, QueueItem::StartChild { child, workflow, start });
     }
 
     pub(super) fn start_child(&mut self, child: Name, workflow: &Name, start: StartRun) {
@@ -229,29 +230,32 @@ impl<H: ScenarioHost> World<H> {
         outcome: ChildOutcome,
         spend: wonder_core::cost::Spend,
     ) {
-        self.enqueue(0, Happening::ChildReport { parent, token, attempt, outcome, spend });
+        self.enqueue(0, QueueItem::ChildReport { parent, token, attempt, outcome, spend });
     }
 
     fn tell_child(&mut self, child: Name, input: Input) {
         if let Input::Cancel { .. } = input {
             self.recover_child(&child);
-            let again = |queued: &Happening| matches!(queued, Happening::TellChild { child: told, input: Input::Cancel { .. } } if *told == child);
+            let again = |queued: &QueueItem| match queued {
+                QueueItem::TellChild { child: told, input: Input::Cancel { .. } } => *told == child,
+                _ => false,
+            };
             if self.queue.values().any(again) {
                 return;
             }
         }
-        self.enqueue(0, Happening::TellChild { child, input });
+        self.enqueue(0, QueueItem::TellChild { child, input });
     }
 
     /// A child that has ended tells its parent, once, and not before its own tasks have stopped: what was
     /// called back may still cost.
-    pub(super) fn tell_end(&mut self, id: &Name) {
+    pub(super) fn report_end(&mut self, id: &Name) {
         if self.has_tasks_of(id) {
             return;
         }
         let Some(hosted) = self.runs.get_mut(id) else { return };
-        let Some(outcome) = hosted.run.outcome().filter(|_| !hosted.told) else { return };
-        hosted.told = true;
+        let Some(outcome) = hosted.run.outcome().filter(|_| !hosted.end_reported) else { return };
+        hosted.end_reported = true;
         let Some(parent) = hosted.parent.clone() else { return };
         let spend = hosted.run.spend().clone();
         self.report_child(parent, outcome, spend);

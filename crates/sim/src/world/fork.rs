@@ -5,24 +5,24 @@ use wonder_core::run::Fork;
 use wonder_core::value::Value;
 
 use super::{Runs, World};
-use crate::host::{Forking, ScenarioHost};
-use crate::said::When;
+use crate::host::{ForkRequest, ScenarioHost};
+use crate::inputs::When;
 
 /// The id of a forked run.
 const FORK: &str = "fork";
 
 impl<H: ScenarioHost> World<H> {
-    /// The world in which the root goes on, as another run, from the last dispatch of `node`. What was to be
-    /// said at a time has been said; what waits for something to be the case still does.
+    /// The world in which the root goes on, as another run, from the last dispatch of `node`. What it was
+    /// to be told at a time it has been told; what waits for a condition still does.
     pub fn forked(mut self, node: &Name) -> Result<World<H>, String> {
         let mut setting = (*self.setting).clone();
         setting.start.id = FORK.into();
-        setting.said.retain(|said| !matches!(said.when, When::At(_)));
+        setting.inputs.retain(|input| !matches!(input.when, When::At(_)));
         let fork = Fork { run: FORK.into(), node: node.clone(), branch: None, input: Value::Null };
-        let forking = Forking { setting: &setting, fork: &fork, now: self.now };
+        let request = ForkRequest { setting: &setting, fork: &fork, now: self.now };
         let mut runs = Runs::new();
         let source = &self.runs[&self.setting.start.id];
-        let handled = self.host.fork(source, &mut runs, forking)?;
+        let handled = self.host.fork(source, &mut runs, request)?;
         let mut world = World::empty(self.host, setting, self.now);
         world.runs = runs;
         world.follow(handled);
