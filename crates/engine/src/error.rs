@@ -34,6 +34,8 @@ pub enum ErrorCode {
     NewerVersion,
     /// A stored run is damaged; it is set aside and the others go on.
     Quarantined,
+    /// More is asked of the engine than it takes at once; nothing was changed. Asking again later may do.
+    Busy,
     /// The engine is closing; another owner will take over.
     Closing,
     /// The connection to the process that owns the database was lost.
@@ -54,6 +56,7 @@ impl ErrorCode {
             ErrorCode::Storage => "storage",
             ErrorCode::NewerVersion => "newer_version",
             ErrorCode::Quarantined => "quarantined",
+            ErrorCode::Busy => "busy",
             ErrorCode::Closing => "closing",
             ErrorCode::Disconnected => "disconnected",
             ErrorCode::Internal => "internal",
@@ -67,6 +70,7 @@ impl ErrorCode {
             ErrorCode::Storage
                 | ErrorCode::NewerVersion
                 | ErrorCode::Quarantined
+                | ErrorCode::Busy
                 | ErrorCode::Closing
                 | ErrorCode::Disconnected
                 | ErrorCode::Internal

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
 use wonder_core::def::Name;
 use wonder_engine::{
     Answer, Engine, EngineError, ErrorCode, Filter, Follow, Pending, Progress, Reply, Request, Response,
@@ -16,11 +15,12 @@ use crate::driver::{
     Definitions, Queue, estimate, gates_and_events, load, not_loaded, quiet_alone, refuse_quarantined, view,
 };
 use crate::project::{self, ProjectBudget};
-use crate::shared::Shared;
+use crate::readers::Readers;
+use crate::shared::{Shared, Watcher};
 use crate::store::{self, Reader, StoredRun};
 use crate::{Clock, Options};
 
-/// Without a driver in this process nobody rings: look so often.
+/// Without a driver in this process nobody is told of changes: read again so often.
 const POLL: Duration = Duration::from_millis(200);
 /// Even with one: another wait may have taken the run out of memory meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -32,14 +32,13 @@ pub(crate) struct Host(Arc<Parts>);
 
 #[derive(Debug)]
 struct Parts {
-    home: PathBuf,
     path: PathBuf,
     projects: BTreeMap<String, ProjectBudget>,
     /// None: this process only reads.
     driver: Option<Queue>,
     shared: Shared,
     clock: Clock,
-    readers: Mutex<Vec<Connection>>,
+    readers: Readers,
     definitions: Mutex<Definitions>,
 }
 
@@ -52,13 +51,12 @@ impl Engine for Host {
 impl Host {
     pub(crate) fn new(options: &Options, driver: Option<Queue>, shared: Shared) -> Host {
         Host(Arc::new(Parts {
-            home: options.home.clone(),
             path: store::database(&options.home),
             projects: options.projects.clone(),
             driver,
             shared,
             clock: options.clock.clone(),
-            readers: Mutex::default(),
+            readers: Readers::new(&options.home),
             definitions: Mutex::new(Definitions::new(i64::MAX)),
         }))
     }
@@ -68,11 +66,17 @@ impl Host {
             Request::List(filter) => self.list(filter).await,
             Request::Gates { run } => self.gates(run).await,
             Request::Follow(follow) => self.follow(follow).await,
-            Request::Why { run } => self.read(move |parts, reader| parts.why(reader, &run)).await,
+            Request::Why { run } => {
+                let run = self.resolve(run).await?;
+                let id = run.clone();
+                let why = self.read(move |parts, reader| parts.why(reader, &id)).await;
+                self.set_aside(run, why).await
+            }
             Request::Definition { run } => {
                 self.read(move |_, reader| {
                     let stored = reader.find(&run)?;
-                    let (bundle, _) = crate::driver::stored_bundle(stored.definition, reader)?;
+                    let (bundle, _) = crate::driver::stored_bundle(stored.definition, reader)
+                        .map_err(|error| not_loaded(&stored.row.run, error))?;
                     Ok(Response::Definition(Workflow { bundle: Arc::new(bundle), graph: None }))
                 })
                 .await
@@ -124,8 +128,24 @@ impl Host {
     async fn found(&self, request: Request, run: String) -> Reply<Response> {
         match self.told(request).await? {
             Some(response) => Ok(response),
-            None => self.read(move |parts, reader| parts.view(reader, &run)).await,
+            None => self.view(run).await,
         }
+    }
+
+    async fn view(&self, run: String) -> Reply<Response> {
+        let id = run.clone();
+        let view = self.read(move |parts, reader| parts.view(reader, &id)).await;
+        self.set_aside(run, view).await
+    }
+
+    /// A run that turned out to be damaged while it was read is set aside, so that lists say so too.
+    async fn set_aside<T>(&self, run: String, read: Reply<T>) -> Reply<T> {
+        let damaged = matches!(&read, Err(error) if error.code == ErrorCode::Quarantined);
+        if damaged && self.0.driver.is_some() {
+            // What is told is what was read: the run is damaged.
+            drop(self.told(Request::Why { run }).await);
+        }
+        read
     }
 
     async fn told(&self, request: Request) -> Reply<Option<Response>> {
@@ -145,12 +165,14 @@ impl Host {
         query: impl FnOnce(&Parts, &Reader<'_>) -> Reply<T> + Send + 'static,
     ) -> Reply<T> {
         let parts = self.0.clone();
+        let turn = self.0.readers.turn().await?;
         let read = move || {
-            let Some(connection) = parts.connection()? else {
+            let Some(connection) = parts.readers.connection()? else {
                 return Err(store::no_run_yet());
             };
             let answer = query(&parts, &Reader::new(&connection, &parts.path));
-            held(&parts.readers).push(connection);
+            parts.readers.give_back(connection);
+            drop(turn);
             answer
         };
         let read = tokio::task::spawn_blocking(read).await;
@@ -167,7 +189,9 @@ impl Host {
             if let Some((run, number)) = text.rsplit_once(':') {
                 return Ok(format!("{}:{number}", reader.find(run)?.row.run));
             }
-            let run = reader.find(&text)?.row.run;
+            let stored = reader.find(&text)?;
+            refuse_quarantined(&stored)?;
+            let run = stored.row.run;
             let open = reader.gates(Some(&run))?;
             match open.as_slice() {
                 [gate] => Ok(gate.id.clone()),
@@ -204,11 +228,19 @@ impl Host {
         if !self.has_database()? {
             return Ok(Response::Gates(Vec::new()));
         }
-        self.read(move |_, reader| {
-            let run = run.map(|run| reader.find(&run)).transpose()?;
-            Ok(Response::Gates(reader.gates(run.as_ref().map(|run| run.row.run.as_str()))?))
-        })
-        .await
+        let Some(run) = run else {
+            return self.read(|_, reader| Ok(Response::Gates(reader.gates(None)?))).await;
+        };
+        let run = self.resolve(run).await?;
+        let id = run.clone();
+        let gates = self
+            .read(move |parts, reader| {
+                // Gates of a run that cannot be loaded cannot be answered.
+                parts.loaded(reader, &reader.find(&id)?)?;
+                Ok(Response::Gates(reader.gates(Some(&id))?))
+            })
+            .await;
+        self.set_aside(run, gates).await
     }
 
     async fn learnt(&self, workflow: String) -> Reply<Response> {
@@ -223,9 +255,9 @@ impl Host {
     }
 
     fn has_database(&self) -> Reply<bool> {
-        let connection = self.0.connection()?;
+        let connection = self.0.readers.connection()?;
         let there = connection.is_some();
-        held(&self.0.readers).extend(connection);
+        connection.into_iter().for_each(|connection| self.0.readers.give_back(connection));
         Ok(there)
     }
 
@@ -236,28 +268,27 @@ impl Host {
         }
         let run = self.resolve(run).await?;
         let until = Instant::now() + Duration::from_millis(wait_ms);
-        let bell = self.0.shared.follow([Name::from(run.as_str())]);
+        let watcher = self.0.shared.watch([Name::from(run.as_str())]);
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let request = Request::Wait { run: run.clone(), wait_ms: left.as_millis() as u64 };
             if let Some(answer) = self.told(request).await? {
                 return Ok(answer);
             }
-            let id = run.clone();
-            let answer = self.read(move |parts, reader| parts.view(reader, &id)).await?;
+            let answer = self.view(run.clone()).await?;
             let over = matches!(&answer, Response::Run(view) if view.quiet);
             if over || Instant::now() >= until {
                 return Ok(answer);
             }
-            self.listen(&bell, until).await;
+            self.listen(&watcher, until).await;
         }
     }
 
-    async fn listen(&self, bell: &tokio::sync::Notify, until: Instant) {
+    async fn listen(&self, watcher: &Watcher, until: Instant) {
         let patience = if self.0.driver.is_some() { LOOK_AGAIN } else { POLL };
         let left = until.saturating_duration_since(Instant::now()).min(patience);
-        // Whether it rang or the time is over, the reader looks again.
-        drop(tokio::time::timeout(left, bell.notified()).await);
+        // Whether something happened or the time is over, the reader looks again.
+        drop(tokio::time::timeout(left, watcher.changed()).await);
     }
 
     async fn follow(&self, mut follow: Follow) -> Reply<Response> {
@@ -268,7 +299,7 @@ impl Host {
             }
         }
         let names = follow.events_after.iter().chain(&follow.logs_after);
-        let bell = self.0.shared.follow(names.map(|(run, _)| Name::from(run.as_str())));
+        let watcher = self.0.shared.watch(names.map(|(run, _)| Name::from(run.as_str())));
         let until = Instant::now() + Duration::from_millis(follow.wait_ms);
         loop {
             let asked = follow.clone();
@@ -281,7 +312,7 @@ impl Host {
             if let Some(error) = self.0.shared.stalled() {
                 return Err(error);
             }
-            self.listen(&bell, until).await;
+            self.listen(&watcher, until).await;
         }
     }
 }
@@ -298,7 +329,7 @@ fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
     for (run, after) in &follow.events_after {
         // A child that was refused at its start never was.
         let Some(stored) = reader.run(run)? else { continue };
-        let events = reader.events(stored.no, *after, limit)?;
+        let events = reader.events(stored.no, *after, limit).map_err(|error| not_loaded(run, error))?;
         let seq = events.last().map_or(*after, |event| event.seq);
         updates.events.extend(events.into_iter().map(|event| (run.clone(), event)));
         updates.runs.push(Progress { run: run.clone(), seq, status: stored.row.status });
@@ -314,14 +345,6 @@ fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
 }
 
 impl Parts {
-    fn connection(&self) -> Reply<Option<Connection>> {
-        let kept = held(&self.readers).pop();
-        match kept {
-            Some(connection) => Ok(Some(connection)),
-            None => store::open_reader(&self.home),
-        }
-    }
-
     fn loaded(&self, reader: &Reader<'_>, stored: &StoredRun) -> Reply<wonder_core::Run> {
         refuse_quarantined(stored)?;
         let graph = held(&self.definitions).graph(stored.definition, reader);
@@ -366,6 +389,7 @@ impl Parts {
 
     fn why(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
         let stored = reader.find(id)?;
+        refuse_quarantined(&stored)?;
         let mut lines = Vec::new();
         for live in reader.tree(&stored.row.run)?.iter().filter(|run| !run.row.status.is_end()) {
             let own = live.row.run == stored.row.run;
@@ -386,6 +410,6 @@ impl Parts {
 }
 
 fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Connections and compiled graphs are whole whatever a thread was doing.
+    // Compiled graphs are whole whatever a thread was doing.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,7 +18,7 @@ use crate::Leaving;
 impl Driver {
     pub(super) fn ask(&mut self, turn: &mut Turn, request: Request, reply: Asker) {
         if matches!(self.leaving, Some((Leaving::Now, _))) {
-            drop(reply.send(Err(closing())));
+            reply.answer(Err(closing()));
             return;
         }
         let stays_ms = match &request {
@@ -37,8 +37,13 @@ impl Driver {
             }
             Request::Wait { run, wait_ms } => return self.wait(turn, run.into(), wait_ms, reply),
             Request::Find { run } if self.runs.contains_key(&*run) => Ok(run.into()),
+            // Asked when a reader found the run to be damaged: if it is, it is set aside.
+            Request::Why { run } => {
+                let run: Name = run.into();
+                self.hosted(turn, &run).map(|()| run)
+            }
             // Whoever asks these reads for himself.
-            _ => return drop(reply.send(Ok(None))),
+            _ => return reply.answer(Ok(None)),
         };
         // What follows from it belongs to the answer, and nothing is told before it is committed.
         match done {
@@ -147,7 +152,7 @@ impl Driver {
 
     fn wait(&mut self, turn: &mut Turn, run: Name, wait_ms: u64, reply: Asker) {
         let over = match self.runs.get(&run) {
-            None => return drop(reply.send(Ok(None))),
+            None => return reply.answer(Ok(None)),
             Some(hosted) => hosted.run.status().is_end() || self.is_quiet(&run),
         };
         if over {
@@ -174,7 +179,7 @@ impl Driver {
                 continue;
             }
             for waiter in self.waiters.remove(id).unwrap_or_default() {
-                drop(waiter.reply.send(Ok(self.shown(id))));
+                waiter.reply.answer(Ok(self.shown(id)));
             }
         }
     }

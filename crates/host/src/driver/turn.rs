@@ -164,7 +164,7 @@ impl Driver {
     pub(super) fn perform(&mut self, turn: &mut Turn) {
         for (reply, about) in turn.replies.drain(..) {
             // Whoever asked may be gone.
-            drop(reply.send(about.map(|run| self.shown(&run))));
+            reply.answer(about.map(|run| self.shown(&run)));
         }
         for (key, go) in turn.starting.drain(..) {
             match go {

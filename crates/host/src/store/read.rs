@@ -149,7 +149,12 @@ impl<'c> Reader<'c> {
         let rows = read().map_err(|error| storage_error(self.path, "read", &error))?;
         let mut events = Vec::new();
         for (refs, body) in rows {
-            events.extend(self.decoded(&body, refs)?.into_iter().filter(|event| event.seq > after));
+            match self.decoded(&body, refs) {
+                Ok(step) => events.extend(step.into_iter().filter(|event| event.seq > after)),
+                // Who reads on is shown what can be read, and told of the damage where it is.
+                Err(_) if limit < usize::MAX && !events.is_empty() => break,
+                Err(error) => return Err(error),
+            }
         }
         Ok(events)
     }
@@ -232,7 +237,7 @@ impl<'c> Reader<'c> {
     /// Open gates: of a run and those it called, or all.
     pub(crate) fn gates(&self, run: Option<&str>) -> Reply<Vec<GateView>> {
         let sql = "SELECT id, root, workflow, gate, node, kind, title, body, form, assignees, opened_at, \
-                   deadline FROM gates JOIN runs ON no = run WHERE open = 1 \
+                   deadline FROM gates JOIN runs ON no = run WHERE open = 1 AND status != 'quarantined' \
                    AND (?1 IS NULL OR id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') \
                    ORDER BY opened_at, run, gate";
         self.all(sql, [run], gate_view)
