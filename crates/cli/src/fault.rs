@@ -5,6 +5,7 @@ use wonder_engine::{EngineError, ErrorCode};
 use wonder_spec::Diagnostics;
 
 use crate::exit::Exit;
+use crate::hints::hint;
 use crate::view::paint::{Paint, Tone};
 
 #[derive(Debug)]
@@ -17,6 +18,12 @@ pub(crate) enum Fault {
     /// A workflow file has problems.
     Definition(Box<Diagnostics>),
     Engine(EngineError),
+}
+
+/// What an engine says to do now, then what this program offers.
+fn ways_out(error: &EngineError) -> Option<String> {
+    let ways: Vec<String> = error.help.clone().into_iter().chain(hint(error)).collect();
+    (!ways.is_empty()).then(|| ways.join(" "))
 }
 
 impl Fault {
@@ -32,16 +39,6 @@ impl Fault {
         }
     }
 
-    /// The same, with a way out if the run is not in the state for it and the engine knows none.
-    pub(crate) fn help_conflict(self, text: String) -> Fault {
-        match &self {
-            Fault::Engine(error) if error.code == ErrorCode::Conflict && error.help.is_none() => {
-                self.help(text)
-            }
-            _ => self,
-        }
-    }
-
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Fault::Usage { .. } | Fault::Definition(_) => Exit::Usage,
@@ -52,8 +49,8 @@ impl Fault {
     /// For people.
     pub(crate) fn render(&self, paint: Paint) -> String {
         let (code, message, help) = match self {
-            Fault::Usage { message, help } => (None, message, help),
-            Fault::Engine(error) => (Some(error.code.as_str()), &error.message, &error.help),
+            Fault::Usage { message, help } => (None, message, help.clone()),
+            Fault::Engine(error) => (Some(error.code.as_str()), &error.message, ways_out(error)),
             Fault::Definition(problems) => return problems.render(paint.color),
         };
         let title = code.map_or("error".to_owned(), |code| format!("error[{code}]"));
@@ -64,20 +61,22 @@ impl Fault {
         text
     }
 
-    /// For programs: `{"error": {"code", "message", "help"}}`, with `problems` if a file has some.
+    /// For programs: `{"error": {"code", "message", "help"}}`, with `cause` if an engine gave it as data and
+    /// `problems` if a file has some.
     pub(crate) fn to_json(&self) -> Json {
         let mut error = match self {
             Fault::Usage { message, help } => json!({"code": "usage", "message": message, "help": help}),
             Fault::Engine(error) => {
-                json!({"code": error.code.as_str(), "message": error.message, "help": error.help})
+                let code = error.code.as_str();
+                json!({"code": code, "message": error.message, "help": ways_out(error), "cause": error.cause})
             }
             Fault::Definition(problems) => {
                 let code = ErrorCode::BadDefinition.as_str();
                 json!({"code": code, "message": problems.summary(), "problems": problems.to_json()})
             }
         };
-        if error["help"].is_null() {
-            error.as_object_mut().map(|fields| fields.remove("help"));
+        if let Some(fields) = error.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
         }
         json!({ "error": error })
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use error::{EngineError, ErrorCode};
+pub use error::{Cause, EngineError, ErrorCode};
 pub use request::{Act, Answer, Drive, Filter, Follow, Fork, Request, Response, Signal, Start, Workflow};
 pub use view::{Forked, GateView, LogLine, LogStream, Progress, RunRow, RunView, Status, Updates, WaitView};
 

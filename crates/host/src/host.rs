@@ -10,8 +10,8 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 use wonder_core::def::Name;
 use wonder_engine::{
-    Answer, Engine, EngineError, ErrorCode, Filter, Follow, Pending, Progress, Reply, Request, Response,
-    RunRow, RunView, Status, Updates, WaitView, Workflow,
+    Answer, Engine, EngineError, Filter, Follow, Pending, Progress, Reply, Request, Response, RunRow,
+    RunView, Status, Updates, WaitView, Workflow,
 };
 
 use crate::driver::{
@@ -149,7 +149,7 @@ impl Host {
         let parts = self.0.clone();
         let read = move || {
             let Some(connection) = parts.connection()? else {
-                return Err(store::no_run_yet());
+                return Err(EngineError::no_run_yet());
             };
             let answer = query(&parts, &Reader::new(&connection, &parts.path));
             held(&parts.readers).push(connection);
@@ -173,12 +173,10 @@ impl Host {
             let open = reader.gates(Some(&run))?;
             match open.as_slice() {
                 [gate] => Ok(gate.id.clone()),
-                [] => Err(EngineError::new(ErrorCode::NotFound, format!("run {run} has no open gate"))
-                    .help("wonder gates shows those that are open.")),
+                [] => Err(EngineError::no_open_gate(&run)),
                 several => {
-                    let ids: Vec<&str> = several.iter().map(|gate| gate.id.as_str()).collect();
-                    let message = format!("run {run} has several open gates: {}", ids.join(", "));
-                    Err(EngineError::new(ErrorCode::Ambiguous, message).help("Name one of them."))
+                    let ids = several.iter().map(|gate| gate.id.clone()).collect();
+                    Err(EngineError::several_gates(&run, ids))
                 }
             }
         })

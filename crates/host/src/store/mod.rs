@@ -12,5 +12,5 @@ mod write;
 
 pub(crate) use codec::encode;
 pub(crate) use open::{database, reader as open_reader, unreachable_file};
-pub(crate) use read::{Reader, StoredRun, no_run_yet};
+pub(crate) use read::{Reader, StoredRun};
 pub(crate) use write::{Counters, GateRow, Learnt, RunInsert, RunUpdate, StoredDefinition, Write, Writer};

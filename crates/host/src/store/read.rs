@@ -77,7 +77,7 @@ impl<'c> Reader<'c> {
     pub(crate) fn find(&self, text: &str) -> Reply<StoredRun> {
         if text == "last" {
             let sql = format!("{RUN} WHERE parent IS NULL ORDER BY no DESC LIMIT 1");
-            return self.one(&sql, [], stored_run)?.ok_or_else(no_run_yet);
+            return self.one(&sql, [], stored_run)?.ok_or_else(EngineError::no_run_yet);
         }
         if let Some(run) = self.run(text)? {
             return Ok(run);
@@ -91,13 +91,11 @@ impl<'c> Reader<'c> {
             found.retain(|run| run.row.parent.is_none());
         }
         match found.len() {
-            0 => Err(EngineError::new(ErrorCode::NotFound, format!("there is no run {text}"))
-                .help("wonder list shows what there is; `last` is the newest.")),
+            0 => Err(EngineError::no_such_run(text)),
             1 => Ok(found.remove(0)),
             _ => {
-                let ids: Vec<&str> = found.iter().take(5).map(|run| run.row.run.as_str()).collect();
-                let message = format!("{text} fits more than one run: {}", ids.join(", "));
-                Err(EngineError::new(ErrorCode::Ambiguous, message).help("Give more of the id."))
+                let fits = found.into_iter().take(5).map(|run| run.row.run).collect();
+                Err(EngineError::several_runs(text, fits))
             }
         }
     }
@@ -246,10 +244,6 @@ impl<'c> Reader<'c> {
                    AND (id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') ORDER BY number LIMIT ?3";
         self.all(sql, params![run, after, limit.unwrap_or(LINES_MAX).min(LINES_MAX)], log_line)
     }
-}
-
-pub(crate) fn no_run_yet() -> EngineError {
-    EngineError::new(ErrorCode::NotFound, "there is no run yet").help("wonder run FILE starts one.")
 }
 
 fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
