@@ -19,7 +19,7 @@ const CORE_MAY_USE: [(&str, &str); 7] = [
 const MAY_KNOW: [(&str, &[&str]); 7] = [
     ("core", &[]),
     ("spec", &["wonder-core"]),
-    ("sim", &["wonder-core", "wonder-spec"]),
+    ("sim", &["wonder-core", "wonder-engine", "wonder-spec"]),
     ("engine", &["wonder-core"]),
     ("actions", &["wonder-core"]),
     ("host", &["wonder-actions", "wonder-core", "wonder-engine"]),
