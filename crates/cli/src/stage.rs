@@ -271,7 +271,7 @@ impl Stage {
             run: id.to_string(),
             workflow: run.graph().name.to_string(),
             version: run.graph().version,
-            status: Status::of(run.status(), run.is_waiting()),
+            status: Status::of(run.status(), self.is_quiet(id)),
             root: ROOT.to_owned(),
             parent: parent.as_ref().map(|(run, _, _)| run.to_string()),
             started_at: run.state().started_at,
@@ -285,9 +285,15 @@ impl Stage {
         }
     }
 
+    fn is_quiet(&self, id: &Name) -> bool {
+        self.runs
+            .get(id)
+            .is_some_and(|hosted| hosted.run.is_quiet(|_, _| false, |child| self.is_quiet(child)))
+    }
+
     pub(crate) fn view(&self) -> RunView {
         let (run, row) = (&self.runs[ROOT].run, self.row());
-        let quiet = row.status.is_end() || run.is_waiting();
+        let quiet = self.is_quiet(&Name::from(ROOT));
         let waiting = self.gates().into_iter().filter(|_| quiet).map(|gate| WaitView::Gate {
             gate: gate.id,
             kind: gate.kind,

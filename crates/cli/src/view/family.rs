@@ -27,23 +27,23 @@ impl Family {
             self.runs.entry(child.to_string()).or_default();
             self.callers.insert(child.to_string(), (run.to_owned(), *token));
         }
-        if let EventKind::RunForked { run: fork, .. } = &event.kind {
-            self.called_again(run, fork);
-        }
         if let Some(timeline) = self.runs.get_mut(run) {
             timeline.learn(event);
+        }
+        if let EventKind::RunForked { .. } = &event.kind {
+            self.called_again(run);
         }
     }
 
     /// Children that were out when a run was forked are called again, under the fork's name.
-    fn called_again(&mut self, run: &str, fork: &str) {
+    fn called_again(&mut self, run: &str) {
         let Some(timeline) = self.runs.get(run) else { return };
         let out = |visit: &&Visit| visit.place() == TokenStatus::WaitingForSubworkflow;
         let again: Vec<(String, TokenId)> = timeline
             .visits
-            .iter()
-            .filter(|(_, visit)| out(visit))
-            .map(|(token, visit)| (format!("{fork}.{token}.{}", visit.attempts), *token))
+            .values()
+            .filter(out)
+            .filter_map(|visit| Some((visit.child.as_ref()?.to_string(), visit.token)))
             .collect();
         for (child, token) in again {
             // What became of the one that was out there is no business of the fork.

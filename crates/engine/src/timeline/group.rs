@@ -223,7 +223,9 @@ impl Timeline {
 
     pub(super) fn fanned_in(&mut self, group: GroupId, now: Now) {
         self.end_waiting(group, TokenStatus::Completed, false, now);
-        self.forget_within(group);
+        if self.groups.get(&group).is_some_and(|group| group.kept) {
+            self.forget_within(group);
+        }
         self.close_group(group, true);
     }
 

@@ -36,11 +36,10 @@ impl Differences {
         let state = run.state();
         self.compare(|| "the last event".to_owned(), timeline.seq, state.seq);
         self.compare(|| "the status".to_owned(), timeline.status, run.status());
-        self.compare(
-            || "the start".to_owned(),
-            timeline.started_at,
-            state.started_at.max(timeline.started_at),
-        );
+        // A queued run shows since when it waits; the run's own clock begins when it is released.
+        if run.status() != RunStatus::Queued {
+            self.compare(|| "the start".to_owned(), timeline.started_at, state.started_at);
+        }
         self.compare(|| "the spend".to_owned(), &timeline.spend, run.spend());
         self.compare(|| "the reservation".to_owned(), timeline.reserved(), state.reserved);
         self.compare(|| "the metrics".to_owned(), &timeline.metrics, run.metrics());
