@@ -11,18 +11,19 @@ use crate::view::paint::{Paint, Tone};
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// What was typed, or a file of settings, is wrong.
-    Usage {
-        message: String,
-        help: Option<String>,
-    },
+    Usage { message: String, help: Option<String> },
     /// A workflow file has problems.
     Definition(Box<Diagnostics>),
-    Engine(EngineError),
+    Engine {
+        error: EngineError,
+        /// The run that was asked about, as it was typed: for hints that name it.
+        run: Option<String>,
+    },
 }
 
 /// What an engine says to do now, then what this program offers.
-fn ways_out(error: &EngineError) -> Option<String> {
-    let ways: Vec<String> = error.help.clone().into_iter().chain(hint(error)).collect();
+fn ways_out(error: &EngineError, run: Option<&str>) -> Option<String> {
+    let ways: Vec<String> = error.help.clone().into_iter().chain(hint(error, run)).collect();
     (!ways.is_empty()).then(|| ways.join(" "))
 }
 
@@ -34,15 +35,23 @@ impl Fault {
     pub(crate) fn help(self, text: impl Into<String>) -> Fault {
         match self {
             Fault::Usage { message, .. } => Fault::Usage { message, help: Some(text.into()) },
-            Fault::Engine(error) => Fault::Engine(error.help(text)),
+            Fault::Engine { error, run } => Fault::Engine { error: error.help(text), run },
             Fault::Definition(problems) => Fault::Definition(problems),
+        }
+    }
+
+    /// The same, with the run that it is about.
+    pub(crate) fn about(self, run: &str) -> Fault {
+        match self {
+            Fault::Engine { error, .. } => Fault::Engine { error, run: Some(run.to_owned()) },
+            other => other,
         }
     }
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Fault::Usage { .. } | Fault::Definition(_) => Exit::Usage,
-            Fault::Engine(error) => Exit::of_error(error),
+            Fault::Engine { error, .. } => Exit::of_error(error),
         }
     }
 
@@ -50,7 +59,9 @@ impl Fault {
     pub(crate) fn render(&self, paint: Paint) -> String {
         let (code, message, help) = match self {
             Fault::Usage { message, help } => (None, message, help.clone()),
-            Fault::Engine(error) => (Some(error.code.as_str()), &error.message, ways_out(error)),
+            Fault::Engine { error, run } => {
+                (Some(error.code.as_str()), &error.message, ways_out(error, run.as_deref()))
+            }
             Fault::Definition(problems) => return problems.render(paint.color),
         };
         let title = code.map_or("error".to_owned(), |code| format!("error[{code}]"));
@@ -66,9 +77,9 @@ impl Fault {
     pub(crate) fn to_json(&self) -> Json {
         let mut error = match self {
             Fault::Usage { message, help } => json!({"code": "usage", "message": message, "help": help}),
-            Fault::Engine(error) => {
-                let code = error.code.as_str();
-                json!({"code": code, "message": error.message, "help": ways_out(error), "cause": error.cause})
+            Fault::Engine { error, run } => {
+                let (code, help) = (error.code.as_str(), ways_out(error, run.as_deref()));
+                json!({"code": code, "message": error.message, "help": help, "cause": error.cause})
             }
             Fault::Definition(problems) => {
                 let code = ErrorCode::BadDefinition.as_str();
@@ -84,6 +95,6 @@ impl Fault {
 
 impl From<EngineError> for Fault {
     fn from(error: EngineError) -> Fault {
-        Fault::Engine(error)
+        Fault::Engine { error, run: None }
     }
 }

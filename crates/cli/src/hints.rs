@@ -3,8 +3,9 @@
 
 use wonder_engine::{Cause, EngineError};
 
-/// A way out on this command line, if there is one that the error itself does not say.
-pub(crate) fn hint(error: &EngineError) -> Option<String> {
+/// A way out on this command line, if there is one that the error itself does not say. `run`: the one that was
+/// asked about, as it was typed.
+pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
     let text = match error.cause.as_deref()? {
         Cause::NoRunYet => "wonder run FILE starts one.",
         Cause::NoSuchRun { .. } => "wonder list shows what there is; `last` is the newest.",
@@ -33,5 +34,5 @@ pub(crate) fn hint(error: &EngineError) -> Option<String> {
         | Cause::OtherWorkflow { .. }
         | Cause::OtherVersion => return None,
     };
-    Some(text.to_owned())
+    Some(text.replace("RUN", run.unwrap_or("RUN")))
 }

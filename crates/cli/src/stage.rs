@@ -14,9 +14,11 @@ use wonder_core::input::{ChildOutcome, Parent, TaskOutcome, TaskReport};
 use wonder_core::mock::MockAnswer;
 use wonder_core::task::{Ask, TaskMachine};
 use wonder_core::{Command, Input, Move, Run, RunStatus, StartRun, Time, Value, mock};
-use wonder_engine::{GateView, LogLine, LogStream, RunRow, RunView, Status, Updates, WaitView};
+use wonder_engine::{
+    GateView, LogLine, LogStream, RunRow, RunView, Status, Updates, WaitView, Why, WhyReason,
+};
 
-use crate::view::family::Family;
+use wonder_engine::run_tree::RunTree;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START: Time = Time(1_767_225_600_000);
@@ -207,17 +209,18 @@ impl Stage {
     }
 
     pub(crate) fn updates(&self) -> Updates {
-        Updates { events: self.journal.clone(), logs: self.logs.clone(), runs: Vec::new() }
+        Updates { events: self.journal.clone(), logs: self.logs.clone(), ..Updates::default() }
     }
 
-    pub(crate) fn family(&self) -> Family {
-        let mut family = Family::new(ROOT);
+    pub(crate) fn family(&self) -> RunTree {
+        let mut family = RunTree::new(ROOT);
         self.journal.iter().for_each(|(run, event)| family.learn(run, event));
         family
     }
 
-    pub(crate) fn why(&self) -> Vec<String> {
-        self.runs[ROOT].run.why().iter().map(ToString::to_string).collect()
+    pub(crate) fn why(&self) -> Vec<Why> {
+        let because = |waiting| Why { run: ROOT.to_owned(), reason: WhyReason::Run(waiting) };
+        self.runs[ROOT].run.why().into_iter().map(because).collect()
     }
 
     /// The definition of the root run.

@@ -184,9 +184,15 @@ impl Run {
             && !self.state.timers.iter().any(|(_, timer)| *timer == Timer::Continue)
     }
 
-    /// Running, and only waiting for people or outside events: quiet by itself, with no other run out.
+    /// Live, and only waiting for people or outside events: quiet, and not because an operator paused it. Runs
+    /// that it called and that are out are not asked: with one of them it does not wait alone.
     pub fn is_waiting(&self) -> bool {
-        self.status() == RunStatus::Running && self.is_quiet(|_, _| false, |_| false)
+        let waits = match self.status() {
+            RunStatus::Running => true,
+            RunStatus::Paused => !self.state.gates.is_empty(),
+            _ => false,
+        };
+        waits && self.is_quiet(|_, _| false, |_| false)
     }
 
     pub fn output(&self) -> Option<&Value> {

@@ -7,6 +7,9 @@ use tokio::sync::Notify;
 use wonder_core::def::Name;
 use wonder_engine::EngineError;
 
+/// Followed instead of a run: every commit touches it. No run has this id.
+pub(crate) const ALL_RUNS: &str = "*";
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared(Arc<Parts>);
 
@@ -42,7 +45,7 @@ impl Shared {
         if followers.is_empty() {
             return;
         }
-        for run in runs {
+        for run in runs.iter().map(|run| &**run).chain([ALL_RUNS]) {
             let Some(bells) = followers.get_mut(run) else { continue };
             bells.retain(|bell| bell.upgrade().inspect(|bell| bell.notify_one()).is_some());
             if bells.is_empty() {

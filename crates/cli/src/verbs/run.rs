@@ -109,7 +109,10 @@ pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Faul
 }
 
 async fn set_act(run: String, act: Act, how: &How, session: &Session) -> Result<Exit, Fault> {
-    set_going(session, how.detach, Some(now()), async |engine, drive| engine.act(run, act, drive).await).await
+    let asked = run.clone();
+    set_going(session, how.detach, Some(now()), async |engine, drive| engine.act(run, act, drive).await)
+        .await
+        .map_err(|fault| fault.about(&asked))
 }
 
 pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, Fault> {

@@ -8,16 +8,16 @@ use wonder_core::event::{CancelReason, Clocked, Event, EventKind, GateRecord, Pa
 use wonder_core::event::{GateId, TimeoutPolicy, TokenId};
 use wonder_engine::{LogLine, Updates};
 
-use super::family::{Family, is_gather, node_name};
 use super::paint::{Paint, Tone};
 use super::words::{brief, brief_value, clean, count, dollars, duration, offset, short_id};
+use wonder_engine::run_tree::{RunTree, is_gather, node_name};
 
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// Turns events and output into lines.
 #[derive(Debug)]
 pub(crate) struct Narrator {
-    pub family: Family,
+    pub family: RunTree,
     /// Times are told since this; by default since the run's start.
     epoch: Option<Time>,
     /// What happened before is learnt and not told.
@@ -35,7 +35,7 @@ struct Sentence {
 impl Narrator {
     pub(crate) fn new(run: &str, since: Option<Time>, paint: Paint) -> Narrator {
         let from = since.unwrap_or(Time(i64::MIN));
-        Narrator { family: Family::new(run), epoch: since, since: from, paint }
+        Narrator { family: RunTree::new(run), epoch: since, since: from, paint }
     }
 
     /// The lines for what is new, in the order it happened: what a task said comes before its end.

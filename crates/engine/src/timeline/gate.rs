@@ -1,6 +1,6 @@
 //! Gates as events tell of them: who was asked, who answered when and what, who is asked now.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wonder_core::def::Name;
 use wonder_core::event::{GateId, GateKind, GateRecord, Report, TokenId};
 use wonder_core::{Time, TokenStatus, Value};
@@ -9,7 +9,7 @@ use super::Timeline;
 use super::visit::{Now, Visit};
 
 /// One gate with all that became of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct GateHistory {
     pub kind: GateKind,
     pub title: String,
@@ -32,7 +32,7 @@ pub struct GateHistory {
     timeout_ms: Option<u64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct GateAnswer {
     pub by: Name,
     pub at: Time,
@@ -40,7 +40,7 @@ pub struct GateAnswer {
 }
 
 /// Who closed it when: with the last answer, or without one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct GateEnd {
     pub by: Name,
     pub at: Time,

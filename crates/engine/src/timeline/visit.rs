@@ -1,14 +1,14 @@
 //! One visit of one node as its events tell it: the moves of its token, its attempts, what they spent. It is
 //! told what happened and works nothing out.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
 use wonder_core::event::{BranchRef, GateId, GroupId, Report, TokenId};
 use wonder_core::{Time, TokenStatus, Value};
 
 /// One token: one visit of one node.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Visit {
     pub token: TokenId,
     pub node: Name,
@@ -47,7 +47,7 @@ pub struct Visit {
 }
 
 /// One move of a token, with what is known of its cause.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Move {
     /// The event that moved it.
     pub seq: u64,
@@ -65,7 +65,7 @@ pub struct Move {
 }
 
 /// One attempt: a task or a child run that went out, and what came back.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Attempt {
     pub number: u32,
     /// What its task or child run was given.

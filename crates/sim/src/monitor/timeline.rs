@@ -7,7 +7,7 @@ use wonder_core::def::Name;
 use wonder_core::event::{RunChange, TokenId};
 use wonder_core::graph::NodeIx;
 use wonder_core::state::{NodeSpend, Place, Token};
-use wonder_core::{Run, RunStatus};
+use wonder_core::{Run, Time};
 use wonder_engine::timeline::{BudgetState, GateHistory, GroupView, Timeline, Visit};
 
 /// What the timeline says otherwise than the run.
@@ -37,7 +37,7 @@ impl Differences {
         self.compare(|| "the last event".to_owned(), timeline.seq, state.seq);
         self.compare(|| "the status".to_owned(), timeline.status, run.status());
         // A queued run shows since when it waits; the run's own clock begins when it is released.
-        if run.status() != RunStatus::Queued {
+        if state.started_at != Time::default() {
             self.compare(|| "the start".to_owned(), timeline.started_at, state.started_at);
         }
         self.compare(|| "the spend".to_owned(), &timeline.spend, run.spend());
