@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use wonder_core::def::Name;
+use wonder_core::event::{GateId, TokenId};
+use wonder_engine::timeline::Timeline;
 use wonder_engine::{
-    Answer, Engine, EngineError, ErrorCode, Filter, Follow, Pending, Progress, Reply, Request, Response,
-    RunRow, RunView, Status, Updates, WaitView, Workflow,
+    Answer, Engine, EngineError, ErrorCode, Filter, Follow, GateDetails, Pending, Progress, Reply, Request,
+    Response, RunRow, RunView, Status, Updates, VisitView, WaitView, Why, WhyReason, Workflow,
 };
 
 use crate::driver::{
@@ -16,7 +18,7 @@ use crate::driver::{
 };
 use crate::project::{self, ProjectBudget};
 use crate::readers::Readers;
-use crate::shared::{Shared, Watcher};
+use crate::shared::{ALL_RUNS, Shared, Watcher};
 use crate::store::{self, Reader, StoredRun};
 use crate::{Clock, Options};
 
@@ -66,6 +68,14 @@ impl Host {
             Request::List(filter) => self.list(filter).await,
             Request::Gates { run } => self.gates(run).await,
             Request::Follow(follow) => self.follow(follow).await,
+            Request::FindAt { run, seq } => {
+                let run = self.resolve(run).await?;
+                let id = run.clone();
+                let view = self.read(move |parts, reader| parts.view_at(reader, &id, seq)).await;
+                self.set_aside(run, view).await
+            }
+            Request::Visit { run, token } => self.read(move |_, reader| visit(reader, &run, token)).await,
+            Request::Gate { gate } => self.read(move |_, reader| gate_details(reader, &gate)).await,
             Request::Why { run } => {
                 let run = self.resolve(run).await?;
                 let id = run.clone();
@@ -168,7 +178,7 @@ impl Host {
         let turn = self.0.readers.turn().await?;
         let read = move || {
             let Some(connection) = parts.readers.connection()? else {
-                return Err(store::no_run_yet());
+                return Err(EngineError::no_run_yet());
             };
             let answer = query(&parts, &Reader::new(&connection, &parts.path));
             parts.readers.give_back(connection);
@@ -195,12 +205,10 @@ impl Host {
             let open = reader.gates(Some(&run))?;
             match open.as_slice() {
                 [gate] => Ok(gate.id.clone()),
-                [] => Err(EngineError::new(ErrorCode::NotFound, format!("run {run} has no open gate"))
-                    .help("wonder gates shows those that are open.")),
+                [] => Err(EngineError::no_open_gate(&run)),
                 several => {
-                    let ids: Vec<&str> = several.iter().map(|gate| gate.id.as_str()).collect();
-                    let message = format!("run {run} has several open gates: {}", ids.join(", "));
-                    Err(EngineError::new(ErrorCode::Ambiguous, message).help("Name one of them."))
+                    let ids = several.iter().map(|gate| gate.id.clone()).collect();
+                    Err(EngineError::several_gates(&run, ids))
                 }
             }
         })
@@ -299,12 +307,14 @@ impl Host {
             }
         }
         let names = follow.events_after.iter().chain(&follow.logs_after);
-        let watcher = self.0.shared.watch(names.map(|(run, _)| Name::from(run.as_str())));
+        let names = names.map(|(run, _)| Name::from(run.as_str()));
+        let all = follow.all_after.map(|_| ALL_RUNS.into());
+        let watcher = self.0.shared.watch(names.chain(all));
         let until = Instant::now() + Duration::from_millis(follow.wait_ms);
         loop {
             let asked = follow.clone();
             let updates = self.read(move |_, reader| updates(reader, &asked)).await?;
-            let news = !updates.events.is_empty() || !updates.logs.is_empty();
+            let news = !updates.events.is_empty() || !updates.logs.is_empty() || !updates.steps.is_empty();
             let over = !updates.runs.is_empty() && updates.runs.iter().all(|run| run.status.is_end());
             if news || over || Instant::now() >= until {
                 return Ok(Response::Updates(updates));
@@ -341,7 +351,35 @@ fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
             updates.runs.push(Progress { run: run.clone(), seq: 0, status });
         }
     }
+    if let Some(after) = follow.all_after {
+        updates.steps = reader.steps(after, limit)?;
+        updates.cursor = Some(updates.steps.last().map_or(after, |step| step.cursor));
+    }
     Ok(updates)
+}
+
+/// A run's timeline, from all its events.
+fn folded(reader: &Reader<'_>, run: &str) -> Reply<(RunRow, Timeline)> {
+    let stored = reader.find(run)?;
+    let events = reader.events(stored.no, 0, usize::MAX);
+    let events = events.map_err(|error| not_loaded(&stored.row.run, error))?;
+    Ok((stored.row, Timeline::of(&events)))
+}
+
+fn visit(reader: &Reader<'_>, run: &str, token: TokenId) -> Reply<Response> {
+    let (row, timeline) = folded(reader, run)?;
+    let visit = VisitView::of(&row.run, &timeline, token);
+    let visit = visit.ok_or_else(|| EngineError::no_such_visit(&row.run, token.0))?;
+    Ok(Response::Visit(Box::new(visit)))
+}
+
+fn gate_details(reader: &Reader<'_>, gate: &str) -> Reply<Response> {
+    let unknown = || EngineError::no_such_gate(gate);
+    let (run, number) = gate.rsplit_once(':').ok_or_else(unknown)?;
+    let (row, timeline) = folded(reader, run)?;
+    let number = number.parse().map(GateId).map_err(|_| unknown())?;
+    let details = GateDetails::of(&row, &timeline, number).ok_or_else(unknown)?;
+    Ok(Response::Gate(Box::new(details)))
 }
 
 impl Parts {
@@ -366,7 +404,7 @@ impl Parts {
         for live in tree.iter().filter(|run| quiet && !run.row.status.is_end()) {
             let run = self.loaded(reader, live)?;
             waiting.extend(gates_and_events(&live.row.run, &run));
-            waiting.extend(self.hunger(reader, &live.row, &run)?);
+            waiting.extend(self.budget_wait(reader, &live.row, &run)?);
         }
         let mut row = stored.row;
         row.driven = row.ended_at.is_none() && self.shared.is_driven(&row.root);
@@ -375,8 +413,48 @@ impl Parts {
         Ok(Response::Run(Box::new(view)))
     }
 
+    /// A run as it was after one of its events, by replaying up to it.
+    fn view_at(&self, reader: &Reader<'_>, id: &str, seq: u64) -> Reply<Response> {
+        let stored = reader.find(id)?;
+        let named = |error: EngineError| not_loaded(&stored.row.run, error);
+        let mut events = reader.events(stored.no, 0, usize::MAX).map_err(named)?;
+        let last = events.last().map_or(0, |event| event.seq);
+        if seq == 0 || seq > last {
+            return Err(EngineError::no_such_event(&stored.row.run, seq, last));
+        }
+        events.retain(|event| event.seq <= seq);
+        let graph = held(&self.definitions).graph(stored.definition, reader).map_err(named)?;
+        let run = wonder_core::Run::replay(graph, &events)
+            .map_err(|error| EngineError::set_aside(&stored.row.run, &error.to_string()))?;
+        let now = run.state().now;
+        let mut children = Vec::new();
+        for child in reader.tree(&stored.row.run)? {
+            let direct = child.row.parent.as_deref() == Some(&stored.row.run);
+            children.extend((direct && child.row.started_at <= now).then_some(child.row.run));
+        }
+        let ended = run.status().is_end();
+        let row = RunRow {
+            status: Status::of(run.status(), run.is_waiting()),
+            ended_at: ended.then_some(now),
+            usd_micros: run.spend().usd_micros,
+            tokens: run.spend().tokens(),
+            driven: false,
+            ..stored.row
+        };
+        let waiting = if run.is_waiting() { gates_and_events(&row.run, &run) } else { Vec::new() };
+        let duration_ms = now.since(row.started_at);
+        let quiet = quiet_alone(&run);
+        let view = RunView { quiet, duration_ms, ..view(row, &run, children, waiting, now) };
+        Ok(Response::Run(Box::new(view)))
+    }
+
     /// A run that only waits and has tasks out: its project's budget holds them.
-    fn hunger(&self, reader: &Reader<'_>, row: &RunRow, run: &wonder_core::Run) -> Reply<Option<WaitView>> {
+    fn budget_wait(
+        &self,
+        reader: &Reader<'_>,
+        row: &RunRow,
+        run: &wonder_core::Run,
+    ) -> Reply<Option<WaitView>> {
         let works = run.state().out.values().any(|out| out.child.is_none());
         if row.status != Status::Waiting || !works {
             return Ok(None);
@@ -390,22 +468,22 @@ impl Parts {
     fn why(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
         let stored = reader.find(id)?;
         refuse_quarantined(&stored)?;
-        let mut lines = Vec::new();
+        let mut reasons = Vec::new();
         for live in reader.tree(&stored.row.run)?.iter().filter(|run| !run.row.status.is_end()) {
-            let own = live.row.run == stored.row.run;
-            let before = if own { String::new() } else { format!("{}: ", live.row.run) };
+            let because = |reason: WhyReason| Why { run: live.row.run.clone(), reason };
             if let Some(holders) = self.shared.held_up_by(&live.row.run) {
-                let message = "the run waits for a place (concurrency): held by";
-                lines.push(format!("{before}{message} {}", holders.join(", ")));
+                let holders = holders.iter().map(ToString::to_string).collect();
+                reasons.push(because(WhyReason::Concurrency { holders }));
             }
             let run = self.loaded(reader, live)?;
-            if let Some(WaitView::Project { message, .. }) = self.hunger(reader, &live.row, &run)? {
-                lines.push(format!("{before}{message}: raise its budget in wonder.toml, then wonder resume"));
+            if let Some(WaitView::Project { project, message, .. }) =
+                self.budget_wait(reader, &live.row, &run)?
+            {
+                reasons.push(because(WhyReason::Project { project, message }));
             }
-            let waits = run.why();
-            lines.extend(waits.iter().map(|waiting| format!("{before}{waiting}")));
+            reasons.extend(run.why().into_iter().map(|waiting| because(WhyReason::Run(waiting))));
         }
-        Ok(Response::Why(lines))
+        Ok(Response::Why(reasons))
     }
 }
 

@@ -7,6 +7,9 @@ use tokio::sync::Notify;
 use wonder_core::def::Name;
 use wonder_engine::EngineError;
 
+/// Followed instead of a run: every commit touches it. No run has this id.
+pub(crate) const ALL_RUNS: &str = "*";
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared(Arc<Parts>);
 
@@ -45,7 +48,7 @@ impl Shared {
         if watchers.is_empty() {
             return;
         }
-        for run in runs {
+        for run in runs.iter().map(|run| &**run).chain([ALL_RUNS]) {
             watchers.get(run).into_iter().flatten().for_each(|changed| changed.notify_one());
         }
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use wonder_core::def::Name;
 use wonder_core::event::GateId;
 use wonder_core::input::StartRun;
-use wonder_core::{Input, Rejection, RunStatus};
-use wonder_engine::{Act, Answer, Drive, EngineError, ErrorCode, Reply, Request, Response, Signal, Start};
+use wonder_core::{Input, RunStatus};
+use wonder_engine::{Act, Answer, Drive, EngineError, Reply, Request, Response, Signal, Start};
 
 use super::children::{NewRun, seed};
 use super::hosted::DEFAULT_PROJECT;
@@ -122,10 +122,7 @@ impl Driver {
     }
 
     fn answer(&mut self, turn: &mut Turn, answer: Answer) -> Reply<Name> {
-        let no_gate = || {
-            EngineError::new(ErrorCode::NotFound, format!("there is no gate {}", answer.gate))
-                .help("wonder gates shows those that are open.")
-        };
+        let no_gate = || EngineError::no_such_gate(&answer.gate);
         let (run, number) = answer.gate.rsplit_once(':').ok_or_else(no_gate)?;
         let (run, gate) = (Name::from(run), GateId(number.parse().map_err(|_| no_gate())?));
         let input = Input::GateAnswered { gate, answer: answer.answer, by: answer.by.into() };
@@ -209,31 +206,8 @@ impl Driver {
 }
 
 pub(super) fn refused(refusal: Refusal) -> EngineError {
-    let rejection = match refusal {
-        Refusal::Engine(error) => return error,
-        Refusal::Rejected(rejection) => rejection,
-    };
-    let (code, help) = match &rejection {
-        Rejection::BadInput { .. } => (ErrorCode::BadInput, Some("Nothing was started.")),
-        Rejection::BadAnswer { .. } => (ErrorCode::BadInput, Some("wonder gates -o json shows the form.")),
-        Rejection::NoSuchGate { .. } => {
-            (ErrorCode::NotFound, Some("wonder gates shows those that are open."))
-        }
-        Rejection::LimitExceeded { .. } => (ErrorCode::BadInput, None),
-        Rejection::NobodyWaits { .. } => {
-            (ErrorCode::Conflict, Some("wonder why RUN says what it waits for."))
-        }
-        Rejection::CannotFork { .. } => (
-            ErrorCode::Conflict,
-            Some("Nothing was changed. wonder show RUN lists the nodes it has been to."),
-        ),
-        // Whoever asks knows the better verb.
-        Rejection::WrongStatus { operation: "resume" | "retry", .. } => (ErrorCode::Conflict, None),
-        _ => (ErrorCode::Conflict, Some("Nothing was changed. wonder show RUN says how it stands.")),
-    };
-    let error = EngineError::new(code, rejection.to_string());
-    match help {
-        Some(help) => error.help(help),
-        None => error,
+    match refusal {
+        Refusal::Engine(error) => error,
+        Refusal::Rejected(rejection) => EngineError::rejected(&rejection),
     }
 }

@@ -390,11 +390,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     format!("a rule broke: {}", text.unwrap_or_else(|| "no message".to_owned()))
 }
 
-pub(crate) fn quarantined(id: &str, why: &str) -> EngineError {
-    EngineError::new(ErrorCode::Quarantined, format!("run {id} is set aside: {why}"))
-        .help("Its events are kept as they are; other runs go on. Please report it with `wonder events`.")
-}
-
 pub(crate) fn closing() -> EngineError {
     EngineError::new(ErrorCode::Closing, "the process that owns the database is leaving")
 }
