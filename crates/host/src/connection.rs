@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{RwLock, oneshot};
 use wonder_actions::Worker;
-use wonder_engine::{Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
+use wonder_engine::{Cause, Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
 
 use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue, Settled, closing, queue};
 use crate::executor::{Equipment, Executor};
@@ -243,10 +243,12 @@ async fn act(options: &Options) -> Reply<Way> {
         }
         tokio::time::sleep(KNOCK).await;
     }
-    let who = last.map_or_else(|| "another process".to_owned(), |owner| format!("process {}", owner.pid));
+    let process = last.map(|owner| owner.pid);
+    let who = process.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
     let message = format!("{who} owns {} but does not answer", options.home.display());
     Err(EngineError::new(ErrorCode::Storage, message)
-        .help("If it hangs, end it; its runs are safe. Or use another directory: WONDER_HOME=DIR."))
+        .help("If it hangs, end it; its runs are safe.")
+        .because(Cause::OwnerSilent { process }))
 }
 
 fn answers(owner: &Owner) -> bool {

@@ -20,6 +20,7 @@ mod host;
 mod lock;
 mod performer;
 mod project;
+mod readers;
 mod shared;
 mod socket;
 mod store;

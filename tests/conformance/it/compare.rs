@@ -61,11 +61,9 @@ fn views(simulated: &World, embedded: &mut World<Embedded>) -> Vec<String> {
             Err(error) => compare(format!("the view of {id}"), expected(id, simulated), error.to_string()),
         }
         let why: Vec<String> = hosted.run.why().iter().map(ToString::to_string).collect();
-        // What its children wait for stands behind, each with its id.
         let told = host.why(id).unwrap_or_else(|error| vec![error.to_string()]);
-        let own: Vec<String> = told.into_iter().filter(|line| !line.starts_with(&format!("{id}."))).collect();
         let why = if hosted.run.status().is_end() { Vec::new() } else { why };
-        compare(format!("what {id} waits for"), why.join("\n"), own.join("\n"));
+        compare(format!("what {id} waits for"), why.join("\n"), told.join("\n"));
     }
     let gates = |(id, hosted): &(&Name, &Hosted)| -> Vec<String> {
         let gates = hosted.run.gates().map(|(gate, open)| {

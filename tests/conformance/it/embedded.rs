@@ -16,7 +16,7 @@ use wonder_core::event::{Event, GateId};
 use wonder_core::input::{Input, StartRun};
 use wonder_engine::{
     Act, Answer, Drive, Filter, Follow, GateView, Reply, Request, RunOptions, RunView, Signal, Start,
-    Workflow,
+    WhyReason, Workflow,
 };
 use wonder_host::{
     Clock, Connection, Durability, Leaving, Options, OrderedTask, Purpose, TaskPerformer, VirtualClock, open,
@@ -133,8 +133,14 @@ impl Embedded {
         self.wait(self.connection().engine().gates(Some(run.to_string())))
     }
 
+    /// What the run itself waits for, not those it called.
     pub(crate) fn why(&self, run: &Name) -> Reply<Vec<String>> {
-        self.wait(self.connection().engine().why(run.to_string()))
+        let reasons = self.wait(self.connection().engine().why(run.to_string()))?.into_iter();
+        let own = reasons.filter(|why| *why.run == **run).map(|why| match why.reason {
+            WhyReason::Run(waiting) => waiting.to_string(),
+            other => format!("{other:?}"),
+        });
+        Ok(own.collect())
     }
 
     fn connection(&self) -> &Connection {

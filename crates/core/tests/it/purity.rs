@@ -20,7 +20,7 @@ const MAY_KNOW: [(&str, &[&str]); 8] = [
     ("blobs", &[]),
     ("core", &[]),
     ("spec", &["wonder-core"]),
-    ("sim", &["wonder-core", "wonder-spec"]),
+    ("sim", &["wonder-core", "wonder-engine", "wonder-spec"]),
     ("engine", &["wonder-core"]),
     ("actions", &["wonder-core"]),
     ("host", &["wonder-actions", "wonder-blobs", "wonder-core", "wonder-engine"]),

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use wonder_core::def::Name;
 use wonder_core::event::GateId;
 use wonder_core::input::StartRun;
-use wonder_core::{Input, Rejection, RunStatus};
-use wonder_engine::{Act, Answer, Drive, EngineError, ErrorCode, Reply, Request, Response, Signal, Start};
+use wonder_core::{Input, RunStatus};
+use wonder_engine::{Act, Answer, Drive, EngineError, Reply, Request, Response, Signal, Start};
 
 use super::children::{NewRun, seed};
 use super::hosted::DEFAULT_PROJECT;
@@ -18,7 +18,7 @@ use crate::Leaving;
 impl Driver {
     pub(super) fn ask(&mut self, turn: &mut Turn, request: Request, reply: Asker) {
         if matches!(self.leaving, Some((Leaving::Now, _))) {
-            drop(reply.send(Err(closing())));
+            reply.answer(Err(closing()));
             return;
         }
         let stays_ms = match &request {
@@ -37,8 +37,13 @@ impl Driver {
             }
             Request::Wait { run, wait_ms } => return self.wait(turn, run.into(), wait_ms, reply),
             Request::Find { run } if self.runs.contains_key(&*run) => Ok(run.into()),
+            // Asked when a reader found the run to be damaged: if it is, it is set aside.
+            Request::Why { run } => {
+                let run: Name = run.into();
+                self.hosted(turn, &run).map(|()| run)
+            }
             // Whoever asks these reads for himself.
-            _ => return drop(reply.send(Ok(None))),
+            _ => return reply.answer(Ok(None)),
         };
         // What follows from it belongs to the answer, and nothing is told before it is committed.
         match done {
@@ -121,10 +126,7 @@ impl Driver {
     }
 
     fn answer(&mut self, turn: &mut Turn, answer: Answer) -> Reply<Name> {
-        let no_gate = || {
-            EngineError::new(ErrorCode::NotFound, format!("there is no gate {}", answer.gate))
-                .help("wonder gates shows those that are open.")
-        };
+        let no_gate = || EngineError::no_such_gate(&answer.gate);
         let (run, number) = answer.gate.rsplit_once(':').ok_or_else(no_gate)?;
         let (run, gate) = (Name::from(run), GateId(number.parse().map_err(|_| no_gate())?));
         let input = Input::GateAnswered { gate, answer: answer.answer, by: answer.by.into() };
@@ -151,7 +153,7 @@ impl Driver {
 
     fn wait(&mut self, turn: &mut Turn, run: Name, wait_ms: u64, reply: Asker) {
         let over = match self.runs.get(&run) {
-            None => return drop(reply.send(Ok(None))),
+            None => return reply.answer(Ok(None)),
             Some(hosted) => hosted.run.status().is_end() || self.is_quiet(&run),
         };
         if over {
@@ -178,7 +180,7 @@ impl Driver {
                 continue;
             }
             for waiter in self.waiters.remove(id).unwrap_or_default() {
-                drop(waiter.reply.send(Ok(self.shown(id))));
+                waiter.reply.answer(Ok(self.shown(id)));
             }
         }
     }
@@ -208,31 +210,8 @@ impl Driver {
 }
 
 pub(super) fn refused(refusal: Refusal) -> EngineError {
-    let rejection = match refusal {
-        Refusal::Engine(error) => return error,
-        Refusal::Rejected(rejection) => rejection,
-    };
-    let (code, help) = match &rejection {
-        Rejection::BadInput { .. } => (ErrorCode::BadInput, Some("Nothing was started.")),
-        Rejection::BadAnswer { .. } => (ErrorCode::BadInput, Some("wonder gates -o json shows the form.")),
-        Rejection::NoSuchGate { .. } => {
-            (ErrorCode::NotFound, Some("wonder gates shows those that are open."))
-        }
-        Rejection::LimitExceeded { .. } => (ErrorCode::BadInput, None),
-        Rejection::NobodyWaits { .. } => {
-            (ErrorCode::Conflict, Some("wonder why RUN says what it waits for."))
-        }
-        Rejection::CannotFork { .. } => (
-            ErrorCode::Conflict,
-            Some("Nothing was changed. wonder show RUN lists the nodes it has been to."),
-        ),
-        // Whoever asks knows the better verb.
-        Rejection::WrongStatus { operation: "resume" | "retry", .. } => (ErrorCode::Conflict, None),
-        _ => (ErrorCode::Conflict, Some("Nothing was changed. wonder show RUN says how it stands.")),
-    };
-    let error = EngineError::new(code, rejection.to_string());
-    match help {
-        Some(help) => error.help(help),
-        None => error,
+    match refusal {
+        Refusal::Engine(error) => error,
+        Refusal::Rejected(rejection) => EngineError::rejected(&rejection),
     }
 }

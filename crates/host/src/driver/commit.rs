@@ -45,10 +45,10 @@ impl Driver {
     fn stall(&mut self, turn: &mut Turn, error: &EngineError) {
         self.shared.stall(Some(error.clone()));
         for (reply, _) in std::mem::take(&mut turn.replies) {
-            drop(reply.send(Err(error.clone())));
+            reply.answer(Err(error.clone()));
         }
         for (_, waiters) in std::mem::take(&mut self.waiters) {
-            waiters.into_iter().for_each(|waiter| drop(waiter.reply.send(Err(error.clone()))));
+            waiters.into_iter().for_each(|waiter| waiter.reply.answer(Err(error.clone())));
         }
         self.shared.publish(&turn.touched);
     }
@@ -58,7 +58,7 @@ impl Driver {
         let until = Instant::now() + pause;
         loop {
             match self.inbox.wait(until.saturating_duration_since(Instant::now())) {
-                Ok(HostEvent::Ask(_, reply)) => drop(reply.send(Err(error.clone()))),
+                Ok(HostEvent::Ask(_, reply)) => reply.answer(Err(error.clone())),
                 Ok(HostEvent::Close { leaving, done }) => {
                     self.leave(leaving, done);
                     self.executor.stop_all();

@@ -38,6 +38,7 @@ struct Member {
     limit: LimitKey,
     hold_while_waiting: bool,
     /// Tasks that begin when it has a place.
+    #[expect(clippy::vec_box, reason = "an order is boxed wherever it goes")]
     held: Vec<Box<TaskOrder>>,
 }
 
@@ -136,6 +137,7 @@ impl ConcurrencyLimits {
     }
 
     /// Tasks of a run that has got a place, to begin now.
+    #[expect(clippy::vec_box, reason = "an order is boxed wherever it goes")]
     pub(super) fn take_held(&mut self, run: &Name) -> Vec<Box<TaskOrder>> {
         self.members.get_mut(run).map(|member| std::mem::take(&mut member.held)).unwrap_or_default()
     }

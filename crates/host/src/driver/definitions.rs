@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wonder_core::Time;
 use wonder_core::def::{Bundle, Name};
 use wonder_core::graph::Graph;
-use wonder_engine::{EngineError, ErrorCode, Reply, Workflow};
+use wonder_engine::{EngineError, Reply, Workflow};
 
 use super::hosted::damaged;
 use super::panic_text;
@@ -130,12 +130,12 @@ fn numbered(graph: Arc<Graph>, version: u32) -> Arc<Graph> {
 }
 
 fn compile(bundle: Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
+    let name = bundle.workflow.name.text.clone();
     match Graph::build(bundle) {
         Ok((graph, _)) => Ok(numbered(Arc::new(graph), version)),
         Err(problems) => {
             let first = problems.first().map_or_else(String::new, |problem| problem.message.clone());
-            let message = format!("the definition does not pass the checks: {first}");
-            Err(EngineError::new(ErrorCode::BadDefinition, message).help("wonder validate FILE says where."))
+            Err(EngineError::definition_refused(&name, &first))
         }
     }
 }

@@ -11,7 +11,7 @@ use wonder_core::event::Event;
 use wonder_core::graph::Graph;
 use wonder_core::run::Step;
 use wonder_core::{Run, Time, run};
-use wonder_engine::{Drive, EngineError, ErrorCode, Fork, Forked, Reply, Workflow};
+use wonder_engine::{Drive, EngineError, Fork, Forked, Reply, Workflow};
 
 use super::ask::refused;
 use super::statistics::NodeStatistics;
@@ -53,7 +53,7 @@ impl Driver {
         self.hosted(turn, id)?;
         let root = self.runs[id].root.clone();
         let stored = self.store.reader().run(&root)?;
-        stored.ok_or_else(|| EngineError::new(ErrorCode::NotFound, format!("there is no run {root}")))
+        stored.ok_or_else(|| EngineError::no_such_run(&root))
     }
 
     /// The graph the fork goes on with: its own, or the new one that was brought along.
@@ -66,9 +66,7 @@ impl Driver {
         for (at, workflow) in brought.iter().enumerate() {
             let name = workflow.bundle.workflow.name.text.clone();
             if at == 0 && *name != *source.row.workflow {
-                let message = format!("the definition is of {name}, the run of {}", source.row.workflow);
-                return Err(EngineError::new(ErrorCode::BadInput, message)
-                    .help("Bring another version of the same workflow. Nothing was changed."));
+                return Err(EngineError::other_workflow(&name, &source.row.workflow));
             }
             let (definition, _) = self.register(turn, workflow.clone())?;
             source.callable.insert(name, definition);

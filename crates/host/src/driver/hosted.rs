@@ -11,7 +11,7 @@ use wonder_core::{Run, RunStatus, Time, TokenStatus};
 use wonder_engine::{EngineError, ErrorCode, Forked, Reply, Status};
 
 use super::statistics::NodeStatistics;
-use super::{Driver, Turn, panic_text, quarantined, quiet_alone};
+use super::{Driver, Turn, panic_text, quiet_alone};
 use crate::store::{Reader, RunUpdate, StoredRun};
 
 /// A run that sleeps longer than this leaves memory.
@@ -120,7 +120,7 @@ pub(crate) fn damaged(why: impl Into<String>) -> EngineError {
 
 /// An error of loading a run, with the run's name.
 pub(crate) fn not_loaded(id: &str, error: EngineError) -> EngineError {
-    if error.code == ErrorCode::Quarantined { quarantined(id, &error.message) } else { error }
+    if error.code == ErrorCode::Quarantined { EngineError::set_aside(id, &error.message) } else { error }
 }
 
 /// Refuses a run that was set aside before.
@@ -128,7 +128,8 @@ pub(crate) fn refuse_quarantined(stored: &StoredRun) -> Reply<()> {
     if stored.row.status != Status::Quarantined {
         return Ok(());
     }
-    Err(quarantined(&stored.row.run, stored.evidence.as_deref().unwrap_or("its events are damaged")))
+    let why = stored.evidence.as_deref().unwrap_or("its events are damaged");
+    Err(EngineError::set_aside(&stored.row.run, why))
 }
 
 impl Driver {
@@ -138,7 +139,7 @@ impl Driver {
             return Ok(());
         }
         let Some(stored) = self.store.reader().run(id)? else {
-            return Err(EngineError::new(ErrorCode::NotFound, format!("there is no run {id}")));
+            return Err(EngineError::no_such_run(id));
         };
         refuse_quarantined(&stored)?;
         match self.loaded(&stored) {

@@ -35,7 +35,7 @@ use wonder_core::def::Name;
 use wonder_core::event::TokenId;
 use wonder_core::input::TaskReport;
 use wonder_core::{Input, Rejection, Time};
-use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request, Response};
+use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request};
 
 use crate::executor::Executor;
 use crate::shared::Shared;
@@ -47,7 +47,8 @@ use concurrency::ConcurrencyLimits;
 pub(crate) use definitions::{Definitions, stored_bundle};
 pub(crate) use hosted::{Hosted, load, not_loaded, refuse_quarantined};
 pub(crate) use orders::unbegun;
-pub(crate) use queue::{Inbox, Queue, queue};
+use queue::Asker;
+pub(crate) use queue::{Inbox, Queue, busy, queue};
 pub(crate) use statistics::estimate;
 use timers::Timers;
 use turn::{RunMessage, Turn};
@@ -79,9 +80,6 @@ impl TaskKey {
         TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt }
     }
 }
-
-/// Who asked. None for an answer: the run is not in memory, and whoever asks can read it.
-type Asker = oneshot::Sender<Reply<Option<Response>>>;
 
 /// Everything that can happen to the driver.
 #[derive(Debug)]
@@ -234,7 +232,7 @@ impl Driver {
             }
         }
         for (_, waiters) in std::mem::take(&mut self.waiters) {
-            waiters.into_iter().for_each(|waiter| drop(waiter.reply.send(Err(closing()))));
+            waiters.into_iter().for_each(|waiter| waiter.reply.answer(Err(closing())));
         }
         self.store.close();
         self.leavers.into_iter().for_each(|done| done.send(()).unwrap_or_default());
@@ -390,11 +388,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("a rule broke: {}", text.unwrap_or_else(|| "no message".to_owned()))
-}
-
-pub(crate) fn quarantined(id: &str, why: &str) -> EngineError {
-    EngineError::new(ErrorCode::Quarantined, format!("run {id} is set aside: {why}"))
-        .help("Its events are kept as they are; other runs go on. Please report it with `wonder events`.")
 }
 
 pub(crate) fn closing() -> EngineError {

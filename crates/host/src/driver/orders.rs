@@ -1,14 +1,12 @@
 //! What runs have ordered, once it is committed: tasks begin, wait for a place among runs or for their
 //! project's budget, or are called back.
 
-use std::sync::Arc;
-
 use wonder_core::command::TaskOrder;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::TokenId;
-use wonder_core::graph::{Graph, Task};
+use wonder_core::graph::Graph;
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_core::{Command, Input, RunStatus, TokenStatus, Value};
 use wonder_engine::{Status, WaitView};
@@ -39,13 +37,11 @@ impl Driver {
         }
         let Some(order) = admitted.and_then(|order| self.within_budget(order)) else { return };
         let Some(hosted) = self.runs.get(&order.run) else { return };
-        match task_of(hosted.run.graph(), &order) {
-            Ok(task) => {
-                let begun = self.executor.start(order, task, hosted.workdir.clone());
-                self.backlog.extend(begun);
-            }
-            Err(report) => self.backlog.push_back(HostEvent::Report { key: TaskKey::of(&order), report }),
-        }
+        let begun = match hosted.run.graph().tasks.get(&order.task).cloned() {
+            Some(task) => self.executor.start(order, task, hosted.workdir.clone()),
+            None => Some(no_definition(&order)),
+        };
+        self.backlog.extend(begun);
     }
 
     fn call_back(&mut self, id: &Name, token: TokenId, attempt: u32) {
@@ -191,14 +187,13 @@ impl Driver {
     }
 }
 
-/// The definition of an ordered task. Without it the task cannot begin, and its run is told so: a task that was
-/// dispatched is always answered.
-fn task_of(graph: &Graph, order: &TaskOrder) -> Result<Arc<Task>, TaskReport> {
-    graph.tasks.get(&order.task).cloned().ok_or_else(|| {
-        let message = format!("the run has no definition of task {}", order.task);
-        let failure = Failure::new(ErrorKind::Internal, message);
-        unbegun(TaskOutcome::Failed { failure, retry: false, step: None })
-    })
+/// A task whose definition is not known cannot begin, and its run is told so: a task that was dispatched is
+/// always answered.
+fn no_definition(order: &TaskOrder) -> HostEvent {
+    let message = format!("the run has no definition of task {}", order.task);
+    let failure = Failure::new(ErrorKind::Internal, message);
+    let report = unbegun(TaskOutcome::Failed { failure, retry: false, step: None });
+    HostEvent::Report { key: TaskKey::of(order), report }
 }
 
 /// The report of a task that nobody has begun.
@@ -209,7 +204,7 @@ pub(crate) fn unbegun(outcome: TaskOutcome) -> TaskReport {
 /// The order of a task, as a run gives it.
 #[cfg(test)]
 pub(super) fn test_order(run: &str, token: u64) -> Box<TaskOrder> {
-    let mut order = tests::ordered(run).1;
+    let mut order = tests::ordered(run);
     order.token = TokenId(token);
     order
 }
@@ -221,25 +216,24 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn ordered(run: &str) -> (Arc<Graph>, Box<TaskOrder>) {
+    pub(super) fn ordered(run: &str) -> Box<TaskOrder> {
         let file = "wonder: 1\nname: one\nnodes:\n  work: {mock: {output: {}}}\n";
         let reading = wonder_spec::read(file, "test.yaml").expect("a sound file");
-        let graph = reading.graphs[0].clone();
         let start = Input::StartRun(Box::new(StartRun::new(run, Value::default())));
-        let step = Run::new(graph.clone()).handle(start, Time(0)).expect("it starts");
+        let step = Run::new(reading.graphs[0].clone()).handle(start, Time(0)).expect("it starts");
         let orders = step.commands.into_iter().filter_map(|command| match command {
             Command::RunTask(order) => Some(order),
             _ => None,
         });
-        (graph, orders.last().expect("its first node is dispatched"))
+        orders.last().expect("its first node is dispatched")
     }
 
     #[test]
     fn a_task_without_a_definition_is_answered_as_our_mistake() {
-        let (graph, mut order) = ordered("run");
-        assert!(task_of(&graph, &order).is_ok());
+        let mut order = test_order("run", 3);
         order.task = "unknown".into();
-        let report = task_of(&graph, &order).expect_err("nobody can begin it");
+        let HostEvent::Report { key, report } = no_definition(&order) else { panic!("not answered") };
+        assert_eq!(key, TaskKey::of(&order));
         let TaskOutcome::Failed { failure, retry: false, .. } = report.outcome else { panic!("{report:?}") };
         assert_eq!(failure.kind, ErrorKind::Internal);
         assert!(failure.message.contains("unknown"), "{failure:?}");

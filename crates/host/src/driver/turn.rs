@@ -14,7 +14,7 @@ use wonder_core::{Command, Input, Time, child_input};
 use wonder_engine::{EngineError, Reply, Workflow};
 
 use super::children::ChildStart;
-use super::{Asker, Driver, Go, Refusal, Settled, TaskKey, panic_text, quarantined};
+use super::{Asker, Driver, Go, Refusal, Settled, TaskKey, panic_text};
 use crate::failpoint;
 use crate::store::{StoredRun, Write};
 
@@ -140,7 +140,7 @@ impl Driver {
         }
         self.timers.set(id, None);
         turn.touched.remove(id);
-        quarantined(id, &why)
+        EngineError::set_aside(id, &why)
     }
 
     /// Sets a run aside that cannot be brought into memory.
@@ -152,7 +152,7 @@ impl Driver {
     ) -> EngineError {
         turn.batch.push(self.set_aside(stored.no, why));
         self.timers.set(&stored.row.run.as_str().into(), None);
-        quarantined(&stored.row.run, why)
+        EngineError::set_aside(&stored.row.run, why)
     }
 
     fn set_aside(&self, run: i64, why: &str) -> Write {
@@ -163,7 +163,7 @@ impl Driver {
     pub(super) fn perform(&mut self, turn: &mut Turn) {
         for (reply, about) in turn.replies.drain(..) {
             // Whoever asked may be gone.
-            drop(reply.send(about.map(|run| self.shown(&run))));
+            reply.answer(about.map(|run| self.shown(&run)));
         }
         for (key, go) in turn.starting.drain(..) {
             match go {

@@ -3,28 +3,14 @@
 use wonder_core::def::Name;
 use wonder_core::graph::NodeIx;
 use wonder_core::state::Place;
-use wonder_core::{Run, RunStatus, Time, TokenStatus};
+use wonder_core::{Run, RunStatus, Time};
 use wonder_engine::{RunRow, RunView, Status, WaitView};
 
 use super::{Driver, Hosted};
 
-/// No task is out, nothing sleeps, backs off or is about to start; children apart.
+/// Quiet by itself; whether what it called is quiet too is another question.
 pub(crate) fn quiet_alone(run: &Run) -> bool {
-    let state = run.state();
-    match run.status() {
-        status if status.is_end() => return true,
-        RunStatus::Queued | RunStatus::Cancelling => return false,
-        _ => {}
-    }
-    let works = state.out.values().any(|out| out.child.is_none());
-    let moves = |status: TokenStatus| {
-        matches!(
-            status,
-            TokenStatus::Pending | TokenStatus::Dispatched | TokenStatus::Retrying | TokenStatus::Sleeping
-        )
-    };
-    let paused = run.status() == RunStatus::Paused;
-    !works && (paused || !run.tokens().any(|token| moves(token.status())))
+    run.is_quiet(|_, _| false, |_| true)
 }
 
 /// What a run itself waits for from outside.

@@ -11,7 +11,7 @@ mod schema;
 mod write;
 
 pub(crate) use open::{database, reader as open_reader, unreachable_file};
-pub(crate) use read::{Reader, StoredRun, no_run_yet};
+pub(crate) use read::{Reader, StoredRun};
 pub(crate) use write::{
     Counters, GateRow, NodeSamples, RunInsert, RunUpdate, StoredDefinition, Write, Writer,
 };
