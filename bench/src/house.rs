@@ -58,6 +58,7 @@ pub(crate) fn workflow(text: &str) -> Start {
         input: Value::empty_map(),
         workdir: "/".to_owned(),
         max_parallel: None,
+        options: Default::default(),
         labels: Default::default(),
         drive: Drive::On,
         wait_ms: 0,

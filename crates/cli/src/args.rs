@@ -236,7 +236,9 @@ pub(crate) struct PauseArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     wonder list --status waiting\n  \
-    wonder list --workflow judge_panel --limit 5 -o json")]
+    wonder list --workflow judge_panel --limit 5 -o json\n  \
+    wonder list --label team=docs --since 7d\n  \
+    wonder list --limit 20 --after 7Q2M4K1Z    the next page")]
 pub(crate) struct ListArgs {
     /// Only runs of this workflow
     #[arg(long, value_name = "NAME")]
@@ -244,6 +246,24 @@ pub(crate) struct ListArgs {
     /// Only runs that are so
     #[arg(long, value_parser = Status::ALL.map(Status::as_str))]
     pub status: Option<String>,
+    /// Only runs that have this label; of several, all of them
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    pub labels: Vec<String>,
+    /// Only runs of this project
+    #[arg(long, value_name = "NAME")]
+    pub project: Option<String>,
+    /// Only runs that this one called
+    #[arg(long, value_name = "RUN")]
+    pub parent: Option<String>,
+    /// Only runs started since then: 7d, 24h, or a day such as 2026-01-31
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// Only runs started before then
+    #[arg(long, value_name = "WHEN")]
+    pub until: Option<String>,
+    /// Only what comes after this run in the list: the last one of the page before
+    #[arg(long, value_name = "RUN")]
+    pub after: Option<String>,
     /// Child runs too
     #[arg(short, long)]
     pub all: bool,
@@ -257,12 +277,16 @@ pub(crate) struct ListArgs {
 #[command(after_help = "Examples:\n  \
     wonder show last\n  \
     wonder show 7Q2M4K1Z -o json | jq .nodes\n  \
+    wonder show last --at 120\n  \
     wonder show last --graph --format dot | dot -Tsvg > run.svg")]
 pub(crate) struct ShowArgs {
     /// A run: its id, the beginning or end of it, or `last`
     #[arg(default_value = "last")]
     pub run: String,
-    /// Draw the graph as this run has it now: where it stands, and what it added
+    /// As it was after this event, by its number in `wonder events`
+    #[arg(long, value_name = "SEQ")]
+    pub at: Option<u64>,
+    /// Draw the graph as this run has it: where it stands, and what it added
     #[arg(long)]
     pub graph: bool,
     #[arg(long, default_value = "mermaid", requires = "graph")]
@@ -299,15 +323,19 @@ pub(crate) struct LogsArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     wonder events last\n  \
-    wonder events last --after 120 --follow -o json | jq -c .kind")]
+    wonder events last --after 120 --follow -o json | jq -c .kind\n  \
+    wonder events --all --follow -o json")]
 pub(crate) struct EventsArgs {
     /// A run: its id, the beginning or end of it, or `last`
     #[arg(default_value = "last")]
     pub run: String,
+    /// Of all runs, in the order in which they were recorded
+    #[arg(long, conflicts_with = "run")]
+    pub all: bool,
     /// Stay for more until the run ends
     #[arg(short, long)]
     pub follow: bool,
-    /// Only those after this number
+    /// Only those after this number; with --all, after this `cursor`
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub after: u64,
 }
@@ -352,11 +380,15 @@ pub(crate) struct WhyArgs {
     pub run: String,
 }
 
-/// List open gates: what waits for a person
+/// List open gates: what waits for a person; or show one with its history
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  wonder gates\n  wonder gates last -o json | jq -r '.[].id'")]
+#[command(after_help = "Examples:\n  \
+    wonder gates\n  \
+    wonder gates last -o json | jq -r '.[].id'\n  \
+    wonder gates 7Q2M4K1Z:1")]
 pub(crate) struct GatesArgs {
-    /// Only those of this run and its children
+    /// Only those of this run and its children; RUN:NUMBER is one gate, open or not, with its history
+    #[arg(value_name = "RUN|GATE")]
     pub run: Option<String>,
 }
 

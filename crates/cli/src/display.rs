@@ -9,10 +9,10 @@ use wonder_core::Time;
 use wonder_engine::{Follow, Updates};
 
 use crate::screen::{Screen, now};
-use crate::view::family::Family;
 use crate::view::frame::{Canvas, Output, frame};
 use crate::view::paint::Paint;
 use crate::view::plain::Narrator;
+use wonder_engine::run_tree::RunTree;
 
 /// Fifteen frames a second are enough to look alive.
 const FRAME: Duration = Duration::from_millis(67);
@@ -54,6 +54,7 @@ impl Display {
             logs_after: Some((family.root.clone(), logs)),
             wait_ms: FOLLOW_MS,
             limit: Some(FOLLOW_MAX),
+            ..Follow::default()
         })
     }
 
@@ -95,7 +96,7 @@ impl Display {
 /// A tree on a terminal.
 #[derive(Debug)]
 pub(crate) struct Live {
-    family: Family,
+    family: RunTree,
     output: Output,
     logs: u64,
     paint: Paint,
@@ -107,7 +108,7 @@ pub(crate) struct Live {
 impl Live {
     fn new(run: &str, paint: Paint) -> Live {
         Live {
-            family: Family::new(run),
+            family: RunTree::new(run),
             output: Output::default(),
             logs: 0,
             paint,

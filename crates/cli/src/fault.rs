@@ -5,18 +5,26 @@ use wonder_engine::{EngineError, ErrorCode};
 use wonder_spec::Diagnostics;
 
 use crate::exit::Exit;
+use crate::hints::hint;
 use crate::view::paint::{Paint, Tone};
 
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// What was typed, or a file of settings, is wrong.
-    Usage {
-        message: String,
-        help: Option<String>,
-    },
+    Usage { message: String, help: Option<String> },
     /// A workflow file has problems.
     Definition(Box<Diagnostics>),
-    Engine(EngineError),
+    Engine {
+        error: EngineError,
+        /// The run that was asked about, as it was typed: for hints that name it.
+        run: Option<String>,
+    },
+}
+
+/// What an engine says to do now, then what this program offers.
+fn ways_out(error: &EngineError, run: Option<&str>) -> Option<String> {
+    let ways: Vec<String> = error.help.clone().into_iter().chain(hint(error, run)).collect();
+    (!ways.is_empty()).then(|| ways.join(" "))
 }
 
 impl Fault {
@@ -27,33 +35,33 @@ impl Fault {
     pub(crate) fn help(self, text: impl Into<String>) -> Fault {
         match self {
             Fault::Usage { message, .. } => Fault::Usage { message, help: Some(text.into()) },
-            Fault::Engine(error) => Fault::Engine(error.help(text)),
+            Fault::Engine { error, run } => Fault::Engine { error: error.help(text), run },
             Fault::Definition(problems) => Fault::Definition(problems),
         }
     }
 
-    /// The same, with a way out if the run is not in the state for it and the engine knows none.
-    pub(crate) fn help_conflict(self, text: String) -> Fault {
-        match &self {
-            Fault::Engine(error) if error.code == ErrorCode::Conflict && error.help.is_none() => {
-                self.help(text)
-            }
-            _ => self,
+    /// The same, with the run that it is about.
+    pub(crate) fn about(self, run: &str) -> Fault {
+        match self {
+            Fault::Engine { error, .. } => Fault::Engine { error, run: Some(run.to_owned()) },
+            other => other,
         }
     }
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Fault::Usage { .. } | Fault::Definition(_) => Exit::Usage,
-            Fault::Engine(error) => Exit::of_error(error),
+            Fault::Engine { error, .. } => Exit::of_error(error),
         }
     }
 
     /// For people.
     pub(crate) fn render(&self, paint: Paint) -> String {
         let (code, message, help) = match self {
-            Fault::Usage { message, help } => (None, message, help),
-            Fault::Engine(error) => (Some(error.code.as_str()), &error.message, &error.help),
+            Fault::Usage { message, help } => (None, message, help.clone()),
+            Fault::Engine { error, run } => {
+                (Some(error.code.as_str()), &error.message, ways_out(error, run.as_deref()))
+            }
             Fault::Definition(problems) => return problems.render(paint.color),
         };
         let title = code.map_or("error".to_owned(), |code| format!("error[{code}]"));
@@ -64,20 +72,22 @@ impl Fault {
         text
     }
 
-    /// For programs: `{"error": {"code", "message", "help"}}`, with `problems` if a file has some.
+    /// For programs: `{"error": {"code", "message", "help"}}`, with `cause` if an engine gave it as data and
+    /// `problems` if a file has some.
     pub(crate) fn to_json(&self) -> Json {
         let mut error = match self {
             Fault::Usage { message, help } => json!({"code": "usage", "message": message, "help": help}),
-            Fault::Engine(error) => {
-                json!({"code": error.code.as_str(), "message": error.message, "help": error.help})
+            Fault::Engine { error, run } => {
+                let (code, help) = (error.code.as_str(), ways_out(error, run.as_deref()));
+                json!({"code": code, "message": error.message, "help": help, "cause": error.cause})
             }
             Fault::Definition(problems) => {
                 let code = ErrorCode::BadDefinition.as_str();
                 json!({"code": code, "message": problems.summary(), "problems": problems.to_json()})
             }
         };
-        if error["help"].is_null() {
-            error.as_object_mut().map(|fields| fields.remove("help"));
+        if let Some(fields) = error.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
         }
         json!({ "error": error })
     }
@@ -85,6 +95,6 @@ impl Fault {
 
 impl From<EngineError> for Fault {
     fn from(error: EngineError) -> Fault {
-        Fault::Engine(error)
+        Fault::Engine { error, run: None }
     }
 }

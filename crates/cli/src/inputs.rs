@@ -4,8 +4,9 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use wonder_core::Value;
+use wonder_core::time::parse_duration_ms;
 use wonder_core::value::Map;
+use wonder_core::{Time, Value};
 
 use crate::fault::Fault;
 
@@ -116,9 +117,35 @@ fn found(value: &Value) -> &'static str {
     }
 }
 
+/// `7d`, `24h`, `2026-01-31` or a whole time.
+pub(crate) fn time(flag: &str, text: &str, now: Time) -> Result<Time, Fault> {
+    let ago = parse_duration_ms(text).filter(|_| !text.chars().all(|c| c.is_ascii_digit()));
+    let ago = ago.map(|ms| Time(now.0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX))));
+    let day = || Time::parse(&format!("{text}T00:00:00Z"));
+    ago.or_else(|| Time::parse(text)).or_else(day).ok_or_else(|| {
+        let message = format!("{flag} {text}: neither a duration nor a day");
+        Fault::usage(message).help("7d, 24h, 2026-01-31 and 2026-01-31T12:00:00Z are some")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_may_be_said_in_several_ways() {
+        let now = Time::parse("2026-02-01T00:00:00Z").unwrap();
+        for text in ["24h", "1d", "2026-01-31", "2026-01-31T00:00:00Z"] {
+            assert_eq!(
+                time("--since", text, now).unwrap(),
+                Time::parse("2026-01-31T00:00:00Z").unwrap(),
+                "{text}"
+            );
+        }
+        for text in ["", "7", "yesterday", "2026-13-01"] {
+            assert!(time("--since", text, now).is_err(), "{text}");
+        }
+    }
 
     fn typed(texts: &[&str]) -> Result<String, String> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();

@@ -11,6 +11,7 @@ mod display;
 mod exit;
 mod fault;
 mod form;
+mod hints;
 mod inputs;
 mod interrupts;
 mod screen;

@@ -14,9 +14,11 @@ use wonder_core::input::{ChildOutcome, Parent, TaskOutcome, TaskReport};
 use wonder_core::mock::MockAnswer;
 use wonder_core::task::{Ask, TaskMachine};
 use wonder_core::{Command, Input, Move, Run, RunStatus, StartRun, Time, Value, mock};
-use wonder_engine::{GateView, LogLine, LogStream, RunRow, RunView, Status, Updates, WaitView};
+use wonder_engine::{
+    GateView, LogLine, LogStream, RunRow, RunView, Status, Updates, WaitView, Why, WhyReason,
+};
 
-use crate::view::family::Family;
+use wonder_engine::run_tree::RunTree;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START: Time = Time(1_767_225_600_000);
@@ -207,17 +209,18 @@ impl Stage {
     }
 
     pub(crate) fn updates(&self) -> Updates {
-        Updates { events: self.journal.clone(), logs: self.logs.clone(), runs: Vec::new() }
+        Updates { events: self.journal.clone(), logs: self.logs.clone(), ..Updates::default() }
     }
 
-    pub(crate) fn family(&self) -> Family {
-        let mut family = Family::new(ROOT);
+    pub(crate) fn family(&self) -> RunTree {
+        let mut family = RunTree::new(ROOT);
         self.journal.iter().for_each(|(run, event)| family.learn(run, event));
         family
     }
 
-    pub(crate) fn why(&self) -> Vec<String> {
-        self.runs[ROOT].run.why().iter().map(ToString::to_string).collect()
+    pub(crate) fn why(&self) -> Vec<Why> {
+        let because = |waiting| Why { run: ROOT.to_owned(), reason: WhyReason::Run(waiting) };
+        self.runs[ROOT].run.why().into_iter().map(because).collect()
     }
 
     /// The definition of the root run.
@@ -271,7 +274,7 @@ impl Stage {
             run: id.to_string(),
             workflow: run.graph().name.to_string(),
             version: run.graph().version,
-            status: Status::of(run.status(), run.is_waiting()),
+            status: Status::of(run.status(), self.is_quiet(id)),
             root: ROOT.to_owned(),
             parent: parent.as_ref().map(|(run, _, _)| run.to_string()),
             started_at: run.state().started_at,
@@ -285,9 +288,15 @@ impl Stage {
         }
     }
 
+    fn is_quiet(&self, id: &Name) -> bool {
+        self.runs
+            .get(id)
+            .is_some_and(|hosted| hosted.run.is_quiet(|_, _| false, |child| self.is_quiet(child)))
+    }
+
     pub(crate) fn view(&self) -> RunView {
         let (run, row) = (&self.runs[ROOT].run, self.row());
-        let quiet = row.status.is_end() || run.is_waiting();
+        let quiet = self.is_quiet(&Name::from(ROOT));
         let waiting = self.gates().into_iter().filter(|_| quiet).map(|gate| WaitView::Gate {
             gate: gate.id,
             kind: gate.kind,

@@ -3,7 +3,6 @@
 pub(crate) mod changes;
 pub(crate) mod cost;
 pub(crate) mod events;
-pub(crate) mod family;
 pub(crate) mod frame;
 pub(crate) mod graph;
 pub(crate) mod list;
@@ -16,6 +15,7 @@ pub(crate) mod show;
 pub(crate) mod table;
 mod tree;
 mod walk;
+pub(crate) mod why;
 pub(crate) mod words;
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! How a run that another run calls is started: every host, the simulator and a plan ask here, so that a
+//! How a run that another run calls is started and what it is told: every host, the simulator and a plan ask here, so that a
 //! child inherits the same everywhere.
 
 use crate::backoff::mix;
-use crate::command::ChildOrder;
-use crate::input::{Parent, StartRun};
+use crate::command::{ChildOrder, Command};
+use crate::def::Name;
+use crate::error::{ErrorKind, Failure};
+use crate::input::{Input, Parent, StartRun};
 use crate::run::Run;
 
 /// What a child is told first, by its parent and the parent's order.
@@ -35,6 +37,31 @@ pub fn child_start(parent: &Run, order: ChildOrder) -> StartRun {
     });
     start.prices = told.map(|(name, prices)| (name.clone(), *prices)).collect();
     start
+}
+
+/// What the parent is told of a call of a workflow that this host does not have.
+pub fn child_unknown(workflow: &str, known: &[&str]) -> Failure {
+    let message = format!("there is no workflow {workflow} to call; this run knows {}", known.join(", "));
+    Failure::new(ErrorKind::Internal, message)
+}
+
+/// What the parent is told of a child that refused to start.
+pub fn child_refused(workflow: &str, why: &str) -> Failure {
+    Failure::new(ErrorKind::ContractViolation, format!("{workflow}: {why}"))
+}
+
+/// What a child is told when its parent calls it back, pauses or resumes it; None for other commands.
+pub fn child_input(command: &Command) -> Option<(Name, Input)> {
+    let by = || Name::from("parent");
+    match command {
+        Command::CancelChild { child, .. } => {
+            let reason = "the parent cancelled it".to_owned();
+            Some((child.clone(), Input::Cancel { reason, grace_ms: None }))
+        }
+        Command::PauseChild { child, .. } => Some((child.clone(), Input::Pause { by: by() })),
+        Command::ResumeChild { child, .. } => Some((child.clone(), Input::Resume { by: by() })),
+        _ => None,
+    }
 }
 
 /// From the parent's seed and the child's id: FNV-1a, then spread over 64 bits.

@@ -18,13 +18,14 @@ pub use why::{Waiting, WaitsFor};
 
 use crate::command::Command;
 use crate::cost::Spend;
+use crate::def::Name;
 use crate::error::{ErrorKind, Failure};
 use crate::event::{Event, EventKind, GateId, GroupId, TokenId};
 use crate::graph::Graph;
 use crate::input::{ChildOutcome, Input, Rejection};
 pub use crate::lifecycle::RunStatus;
 use crate::lifecycle::TokenStatus;
-use crate::state::{Closing, Gate, Metrics, State, Token};
+use crate::state::{Closing, Gate, Metrics, Out, Place, State, Timer, Token};
 use crate::time::Time;
 use crate::value::Value;
 
@@ -161,13 +162,39 @@ impl Run {
         self.state.status
     }
 
-    /// Nothing is out, and every live token waits for a human or an event.
+    /// Nothing will happen until somebody says something: it has ended, or no task is out and nothing sleeps,
+    /// backs off or is about to start. `held`: whether the host keeps back a task that is out until somebody
+    /// says something. `quiet_child`: the same question about a run that it called.
+    pub fn is_quiet(&self, held: impl Fn(TokenId, u32) -> bool, quiet_child: impl Fn(&Name) -> bool) -> bool {
+        match self.status() {
+            RunStatus::Queued | RunStatus::Cancelling => return false,
+            RunStatus::Running | RunStatus::Paused => {}
+            RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled | RunStatus::TimedOut => {
+                return true;
+            }
+        }
+        let idle = |((token, attempt), out): (&(TokenId, u32), &Out)| match &out.child {
+            Some(child) => quiet_child(child),
+            None => held(*token, *attempt),
+        };
+        let moves =
+            |t: &Token| matches!(t.place, Place::Pending | Place::Retrying { .. } | Place::Sleeping { .. });
+        // A pause keeps back what would start.
+        let stands = self.status() == RunStatus::Paused || !self.tokens().any(moves);
+        stands
+            && self.state.out.iter().all(idle)
+            && !self.state.timers.iter().any(|(_, timer)| *timer == Timer::Continue)
+    }
+
+    /// Live, and only waiting for people or outside events: quiet, and not because an operator paused it. Runs
+    /// that it called and that are out are not asked: with one of them it does not wait alone.
     pub fn is_waiting(&self) -> bool {
-        let people = &self.state.population;
-        let sleeping = self.state.tokens.values().any(|t| t.status() == TokenStatus::Sleeping);
-        let waits = !sleeping && people.idle > 0 && people.idle + people.at_fan_ins == people.live;
-        let held = self.state.status == RunStatus::Paused && !self.state.gates.is_empty();
-        self.state.out.is_empty() && ((self.state.status == RunStatus::Running && waits) || held)
+        let waits = match self.status() {
+            RunStatus::Running => true,
+            RunStatus::Paused => !self.state.gates.is_empty(),
+            _ => false,
+        };
+        waits && self.is_quiet(|_, _| false, |_| false)
     }
 
     pub fn output(&self) -> Option<&Value> {

@@ -1,15 +1,106 @@
-//! Why an engine refused or could not do something: a stable code, a sentence, and what to do now.
+//! Why an engine refused or could not do something: a stable code, a sentence, what to do now, and the cause as
+//! data. The sentences are the same on every host. Nothing here knows a command line or a page: whoever shows
+//! an error adds the way out that it offers, by the [`Cause`].
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use wonder_core::RunStatus;
+use wonder_core::input::Rejection;
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct EngineError {
     pub code: ErrorCode,
     pub message: String,
+    /// What to do now, wherever it is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Box<Cause>>,
+}
+
+/// What exactly it was, where a reader can do something about it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Cause {
+    /// The engine has no run at all.
+    NoRunYet,
+    NoSuchRun {
+        run: String,
+    },
+    /// A shortened id fits several runs.
+    SeveralRuns {
+        run: String,
+        fits: Vec<String>,
+    },
+    /// `gate`: as it was asked for.
+    NoSuchGate {
+        gate: String,
+    },
+    NoOpenGate {
+        run: String,
+    },
+    SeveralGates {
+        run: String,
+        gates: Vec<String>,
+    },
+    /// The run has no such visit.
+    NoSuchVisit {
+        run: String,
+        token: u64,
+    },
+    /// The run's log has no such event: it begins with 1 and ends with `last`.
+    NoSuchEvent {
+        run: String,
+        seq: u64,
+        last: u64,
+    },
+    /// The input does not fit the workflow's schema.
+    BadRunInput {
+        violations: Vec<String>,
+    },
+    /// The answer does not fit the gate's form.
+    BadAnswer {
+        violations: Vec<String>,
+    },
+    GateClosed {
+        by: String,
+    },
+    AnsweredAlready {
+        by: String,
+    },
+    /// Nobody waits for this event, and it was not to be kept.
+    NobodyWaits {
+        event: String,
+    },
+    /// The operation does not fit the run's status.
+    WrongStatus {
+        operation: String,
+        status: RunStatus,
+    },
+    CannotFork,
+    /// A definition that was brought along belongs to another workflow.
+    OtherWorkflow {
+        brought: String,
+        wanted: String,
+    },
+    /// The definition does not pass the checks.
+    DefinitionRefused {
+        workflow: String,
+    },
+    /// A stored run is set aside.
+    SetAside {
+        run: String,
+    },
+    /// Another process owns the storage and does not answer.
+    OwnerSilent {
+        process: Option<u32>,
+    },
+    /// Two processes of different versions met.
+    OtherVersion,
+    /// The storage is not one of ours, was written by a newer version, or cannot be reached here.
+    StorageUnusable,
+    DiskFull,
 }
 
 /// Stable: programs branch on these words.
@@ -34,6 +125,8 @@ pub enum ErrorCode {
     NewerVersion,
     /// A stored run is damaged; it is set aside and the others go on.
     Quarantined,
+    /// More is asked of the engine than it takes at once; the same may be asked again.
+    Busy,
     /// The engine is closing; another owner will take over.
     Closing,
     /// The connection to the process that owns the database was lost.
@@ -54,6 +147,7 @@ impl ErrorCode {
             ErrorCode::Storage => "storage",
             ErrorCode::NewerVersion => "newer_version",
             ErrorCode::Quarantined => "quarantined",
+            ErrorCode::Busy => "busy",
             ErrorCode::Closing => "closing",
             ErrorCode::Disconnected => "disconnected",
             ErrorCode::Internal => "internal",
@@ -67,6 +161,7 @@ impl ErrorCode {
             ErrorCode::Storage
                 | ErrorCode::NewerVersion
                 | ErrorCode::Quarantined
+                | ErrorCode::Busy
                 | ErrorCode::Closing
                 | ErrorCode::Disconnected
                 | ErrorCode::Internal
@@ -76,7 +171,7 @@ impl ErrorCode {
 
 impl EngineError {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> EngineError {
-        EngineError { code, message: message.into(), help: None }
+        EngineError { code, message: message.into(), help: None, cause: None }
     }
 
     pub fn internal(message: impl Into<String>) -> EngineError {
@@ -87,6 +182,122 @@ impl EngineError {
     pub fn help(mut self, help: impl Into<String>) -> EngineError {
         self.help = Some(help.into());
         self
+    }
+
+    /// The same with its cause as data.
+    pub fn because(mut self, cause: Cause) -> EngineError {
+        self.cause = Some(Box::new(cause));
+        self
+    }
+}
+
+/// The refusals that every host has, in the same words.
+impl EngineError {
+    pub fn no_run_yet() -> EngineError {
+        EngineError::new(ErrorCode::NotFound, "there is no run yet").because(Cause::NoRunYet)
+    }
+
+    pub fn no_such_run(run: &str) -> EngineError {
+        EngineError::new(ErrorCode::NotFound, format!("there is no run {run}"))
+            .because(Cause::NoSuchRun { run: run.to_owned() })
+    }
+
+    pub fn several_runs(run: &str, fits: Vec<String>) -> EngineError {
+        let message = format!("{run} fits more than one run: {}", fits.join(", "));
+        EngineError::new(ErrorCode::Ambiguous, message)
+            .help("Give more of the id.")
+            .because(Cause::SeveralRuns { run: run.to_owned(), fits })
+    }
+
+    pub fn no_such_gate(gate: &str) -> EngineError {
+        EngineError::new(ErrorCode::NotFound, format!("there is no gate {gate}"))
+            .because(Cause::NoSuchGate { gate: gate.to_owned() })
+    }
+
+    pub fn no_open_gate(run: &str) -> EngineError {
+        EngineError::new(ErrorCode::NotFound, format!("run {run} has no open gate"))
+            .because(Cause::NoOpenGate { run: run.to_owned() })
+    }
+
+    pub fn several_gates(run: &str, gates: Vec<String>) -> EngineError {
+        let message = format!("run {run} has several open gates: {}", gates.join(", "));
+        EngineError::new(ErrorCode::Ambiguous, message)
+            .help("Name one of them.")
+            .because(Cause::SeveralGates { run: run.to_owned(), gates })
+    }
+
+    pub fn no_such_visit(run: &str, token: u64) -> EngineError {
+        EngineError::new(ErrorCode::NotFound, format!("run {run} has made no visit {token}"))
+            .because(Cause::NoSuchVisit { run: run.to_owned(), token })
+    }
+
+    pub fn no_such_event(run: &str, seq: u64, last: u64) -> EngineError {
+        let message = format!("run {run} has no event {seq}: it has events 1 to {last}");
+        EngineError::new(ErrorCode::NotFound, message).because(Cause::NoSuchEvent {
+            run: run.to_owned(),
+            seq,
+            last,
+        })
+    }
+
+    /// `problem`: the first of those that were found.
+    pub fn definition_refused(workflow: &str, problem: &str) -> EngineError {
+        let message = format!("the definition does not pass the checks: {problem}");
+        EngineError::new(ErrorCode::BadDefinition, message)
+            .because(Cause::DefinitionRefused { workflow: workflow.to_owned() })
+    }
+
+    pub fn other_workflow(brought: &str, wanted: &str) -> EngineError {
+        let message = format!("the definition is of {brought}, the run of {wanted}");
+        EngineError::new(ErrorCode::BadInput, message)
+            .help("Bring another version of the same workflow. Nothing was changed.")
+            .because(Cause::OtherWorkflow { brought: brought.to_owned(), wanted: wanted.to_owned() })
+    }
+
+    /// A run whose stored events do not fit together, or on which a rule broke.
+    pub fn set_aside(run: &str, why: &str) -> EngineError {
+        EngineError::new(ErrorCode::Quarantined, format!("run {run} is set aside: {why}"))
+            .help("Its events are kept as they are; other runs go on.")
+            .because(Cause::SetAside { run: run.to_owned() })
+    }
+
+    /// The core refused an input; nothing has changed.
+    pub fn rejected(rejection: &Rejection) -> EngineError {
+        const UNCHANGED: &str = "Nothing was changed.";
+        let (code, help, cause) = match rejection {
+            Rejection::BadInput { violations } => (
+                ErrorCode::BadInput,
+                Some("Nothing was started."),
+                Some(Cause::BadRunInput { violations: violations.clone() }),
+            ),
+            Rejection::BadAnswer { violations, .. } => {
+                (ErrorCode::BadInput, None, Some(Cause::BadAnswer { violations: violations.clone() }))
+            }
+            Rejection::NoSuchGate { gate } => {
+                (ErrorCode::NotFound, None, Some(Cause::NoSuchGate { gate: gate.to_string() }))
+            }
+            Rejection::GateClosed { by, .. } => {
+                (ErrorCode::Conflict, Some(UNCHANGED), Some(Cause::GateClosed { by: by.to_string() }))
+            }
+            Rejection::AnsweredAlready { by, .. } => {
+                (ErrorCode::Conflict, Some(UNCHANGED), Some(Cause::AnsweredAlready { by: by.to_string() }))
+            }
+            Rejection::NobodyWaits { event } => {
+                (ErrorCode::Conflict, None, Some(Cause::NobodyWaits { event: event.to_string() }))
+            }
+            Rejection::WrongStatus { operation, status } => {
+                let cause = Cause::WrongStatus { operation: (*operation).to_owned(), status: *status };
+                (ErrorCode::Conflict, Some(UNCHANGED), Some(cause))
+            }
+            Rejection::CannotFork { .. } => (ErrorCode::Conflict, Some(UNCHANGED), Some(Cause::CannotFork)),
+            Rejection::LimitExceeded { .. } => (ErrorCode::BadInput, None, None),
+            Rejection::AlreadyStarted
+            | Rejection::NotStarted
+            | Rejection::NotOut { .. }
+            | Rejection::NothingDue { .. } => (ErrorCode::Conflict, Some(UNCHANGED), None),
+        };
+        let error = EngineError::new(code, rejection.to_string());
+        EngineError { help: help.map(str::to_owned), cause: cause.map(Box::new), ..error }
     }
 }
 

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wonder_core::Value;
 use wonder_core::def::{Bundle, Estimate, Name};
+use wonder_core::event::TokenId;
 use wonder_core::graph::Graph;
+use wonder_core::limits::Limits;
+use wonder_core::{Time, Value};
 
-use crate::view::{GateView, RunRow, RunView, Updates};
+use crate::view::{GateDetails, GateView, RunRow, RunView, Status, Updates, VisitView, Why};
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,9 +31,23 @@ pub enum Request {
     Find {
         run: String,
     },
+    /// A run as it was after one of its events.
+    FindAt {
+        run: String,
+        seq: u64,
+    },
+    /// One visit with its input and result.
+    Visit {
+        run: String,
+        token: TokenId,
+    },
     List(Filter),
     Gates {
         run: Option<String>,
+    },
+    /// One gate, open or closed, with its history.
+    Gate {
+        gate: String,
     },
     Follow(Follow),
     Why {
@@ -55,9 +71,11 @@ pub enum Request {
 pub enum Response {
     Run(Box<RunView>),
     Runs(Vec<RunRow>),
+    Visit(Box<VisitView>),
     Gates(Vec<GateView>),
+    Gate(Box<GateDetails>),
     Updates(Updates),
-    Why(Vec<String>),
+    Why(Vec<Why>),
     Definition(Workflow),
     Learnt(BTreeMap<Name, Estimate>),
 }
@@ -85,12 +103,33 @@ pub struct Start {
     pub workdir: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
+    #[serde(default, skip_serializing_if = "RunOptions::is_default")]
+    pub options: RunOptions,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     pub drive: Drive,
     /// Answer when the run has ended or only waits, or after so long; 0: as soon as it is recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wait_ms: u64,
+}
+
+/// What one run is given instead of what the engine gives every run.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// For backoff jitter; from the run's id if absent.
+    pub seed: Option<u64>,
+    pub limits: Option<Limits>,
+    /// Instead of the workflow's own timeout.
+    pub timeout_ms: Option<u64>,
+    /// Begin when it is released, not before.
+    pub queued: bool,
+}
+
+impl RunOptions {
+    fn is_default(&self) -> bool {
+        *self == RunOptions::default()
+    }
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -147,6 +186,8 @@ pub enum Act {
     Retry {
         by: String,
     },
+    /// Lets a queued run begin.
+    Release,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -169,14 +210,26 @@ pub struct Signal {
     pub drive: Drive,
 }
 
+/// Which runs to list, the newest first. What is absent does not matter.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Filter {
     pub workflow: Option<String>,
     /// `waiting` included, which is derived.
-    pub status: Option<String>,
-    /// Child runs too.
+    pub status: Option<Status>,
+    pub project: Option<String>,
+    /// Runs that this one called itself.
+    pub parent: Option<String>,
+    /// Runs that have all of these.
+    pub labels: BTreeMap<String, String>,
+    /// Started then or later.
+    pub since: Option<Time>,
+    /// Started before then.
+    pub until: Option<Time>,
+    /// Child runs too; those of a parent are child runs anyway.
     pub children: bool,
+    /// The cursor: a run; those that come after it in the list, so the older ones.
+    pub after: Option<String>,
     pub limit: Option<u32>,
 }
 
@@ -188,7 +241,9 @@ pub struct Follow {
     pub events_after: Vec<(String, u64)>,
     /// Run and the number of the last line seen; its children's lines included.
     pub logs_after: Option<(String, u64)>,
+    /// The cursor of a reader of all runs: what was committed after it, 0 being the beginning.
+    pub all_after: Option<u64>,
     pub wait_ms: u64,
-    /// At most so many events and so many lines.
+    /// At most so many events, so many lines and so many steps.
     pub limit: Option<u32>,
 }

@@ -4,21 +4,28 @@
 //! A fold over events, for whoever shows a run: the live tree, `show`, `cost`, the timeline. The run itself
 //! forgets what has ended; this remembers it. It decides nothing and is stored nowhere.
 
+mod gate;
 mod group;
 mod token;
 mod visit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use gate::{GateAnswer, GateEnd, GateHistory};
+pub use group::GroupView;
+use serde::Serialize;
+use token::Done;
 use visit::Now;
 pub use visit::{Attempt, Move, Visit};
 use wonder_core::command::Overrides;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
 use wonder_core::event::{
-    BranchRef, Event, EventKind, GateId, GateKind, GroupId, PauseReason, Report, RunChange, TokenId,
+    BranchRef, Event, EventKind, GateId, GroupId, PauseReason, Report, RunChange, TokenId,
 };
-use wonder_core::{RunStatus, Time, TokenStatus, Value};
+use wonder_core::input::StartRun;
+use wonder_core::state::{Metrics, Raised};
+use wonder_core::{RunStatus, Time, TokenStatus};
 
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
@@ -30,46 +37,29 @@ pub struct Timeline {
     pub ended_at: Option<Time>,
     pub visits: BTreeMap<TokenId, Visit>,
     pub groups: BTreeMap<GroupId, GroupView>,
-    pub gates: BTreeMap<GateId, OpenGate>,
+    /// Every gate that was ever opened.
+    pub gates: BTreeMap<GateId, GateHistory>,
     /// As the run itself sums it: of its own attempts, and of child runs as far as they have told.
     pub spend: Spend,
     /// Of that, what was copied from the run it was forked from, and was counted there.
     pub copied: Spend,
+    pub metrics: Metrics,
     pub mutations: Vec<Mutated>,
     /// What a parent run lets it spend.
     pub allowance: Option<Allowance>,
     /// What became of its budget and of those of its nodes.
     pub budget: Vec<BudgetNews>,
+    /// How its own budget stands.
+    pub run_budget: BudgetState,
+    /// How the budgets of its nodes stand, by ref, as far as something happened to them.
+    pub node_budgets: BTreeMap<Name, BudgetState>,
     pauses: BTreeSet<PauseReason>,
-    /// Who waits at which fan-in.
-    waiting: BTreeMap<GroupId, Vec<TokenId>>,
     /// Ended tokens that a retry of the run puts back.
     kept: BTreeSet<TokenId>,
 }
 
-/// One firing of a fan-out.
-#[derive(Clone, Debug)]
-pub struct GroupView {
-    pub node: Name,
-    pub origin: TokenId,
-    pub outer: Option<BranchRef>,
-    pub total: u32,
-    pub arrived: u32,
-    pub joins_at: Option<Name>,
-    pub items: Value,
-    pub closed: bool,
-}
-
-#[derive(Clone, Debug)]
-pub struct OpenGate {
-    pub kind: GateKind,
-    pub title: String,
-    pub token: Option<TokenId>,
-    pub opened_at: Time,
-}
-
 /// A change to how the run goes on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Mutated {
     pub seq: u64,
     pub at: Time,
@@ -82,7 +72,7 @@ pub struct Mutated {
 }
 
 /// Something that happened to a budget.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct BudgetNews {
     pub seq: u64,
     pub at: Time,
@@ -91,7 +81,8 @@ pub struct BudgetNews {
     pub what: BudgetChange,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BudgetChange {
     Warned {
         spent: Spend,
@@ -104,6 +95,13 @@ pub enum BudgetChange {
         usd_micros: u64,
         whole: bool,
     },
+}
+
+/// How a budget stands: what people added to it, and whether its warning is out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct BudgetState {
+    pub raised: Raised,
+    pub warned: bool,
 }
 
 impl Timeline {
@@ -119,14 +117,92 @@ impl Timeline {
             return;
         }
         (self.seq, self.last_at) = (event.seq, event.at);
-        let now = Now { seq: event.seq, at: event.at };
-        let kind = &event.kind;
-        let known = self.learn_of_run(kind, now)
-            || self.learn_of_group(kind, now)
-            || self.learn_of_gate(kind, now)
-            || self.learn_of_budget(kind, now);
-        if !known {
-            self.learn_of_token(kind, now);
+        self.apply(&event.kind, Now { seq: event.seq, at: event.at });
+    }
+
+    /// One kind, one meaning: a flat table, so that a new kind cannot be forgotten here.
+    fn apply(&mut self, kind: &EventKind, now: Now) {
+        match kind {
+            EventKind::RunQueued { workflow, start, .. } => self.queued(workflow, start, now),
+            EventKind::RunStarted { workflow, start, .. } => {
+                self.queued(workflow, start, now);
+                self.status = RunStatus::Running;
+            }
+            EventKind::RunReleased => (self.status, self.started_at) = (RunStatus::Running, now.at),
+            EventKind::TokenCreated { .. } => self.token_created(kind, now),
+            EventKind::TaskDispatched { token, attempt, reserved, input, .. } => {
+                self.dispatched(*token, *attempt, *reserved, input, now);
+            }
+            EventKind::TaskRetrying { .. } => self.retrying(kind, now),
+            EventKind::TaskCompleted { token, result, then, report, .. } => {
+                let done = Done { result, then: *then, skipped: false, failure: None };
+                self.work_done(*token, &done, report.as_ref(), now);
+            }
+            EventKind::TokenSkipped { token, output, then, failure, report, .. } => {
+                let done = Done { result: output, then: *then, skipped: true, failure: failure.as_ref() };
+                self.work_done(*token, &done, report.as_ref(), now);
+            }
+            EventKind::TaskFailed { .. } => self.task_failed(kind, now),
+            EventKind::TokenCancelled { token, reason, report } => {
+                self.token_cancelled(*token, *reason, report.as_ref(), now);
+            }
+            EventKind::TokenAbandoned { token, .. } => self.token_abandoned(*token),
+            EventKind::TokenTimedOut { token, ends, .. } => self.token_timed_out(*token, *ends, now),
+            EventKind::LateReport { token, attempt, report } => self.reported(*token, *attempt, report, now),
+            EventKind::SleepStarted { token, until, .. } => self.sleep_started(*token, *until, now),
+            EventKind::EventAwaited { token, .. } => self.event_awaited(*token, now),
+            EventKind::FanOut { .. } => self.fanned_out(kind),
+            EventKind::BranchArrived { token, group, branch, within } => {
+                self.branch_arrived(*token, BranchRef { group: *group, branch: *branch }, *within, now);
+            }
+            EventKind::FanIn { group, .. } => self.fanned_in(*group, now),
+            EventKind::FanInFailed { group, handled, .. } => self.fan_in_failed(*group, *handled, now),
+            EventKind::GroupClosed { group, kept } => self.group_closed(*group, *kept),
+            EventKind::GateOpened { gate, token, record, report, .. } => {
+                self.gate_opened(*gate, *token, record, report.as_ref(), now);
+            }
+            EventKind::GateAnswered { gate, by, answer, closes } => {
+                self.gate_answered(*gate, by, answer, *closes, now);
+            }
+            EventKind::GateClosed { gate, by } => self.gate_closed(*gate, by, now),
+            EventKind::GateReminded { gate } => self.gate_reminded(*gate, now),
+            EventKind::GateReassigned { gate, assignees } => self.gate_reassigned(*gate, assignees, now),
+            EventKind::TokenReleased { token, resumed, .. } => self.token_released(*token, *resumed, now),
+            EventKind::ChildStarted { .. } => self.child_started(kind, now),
+            EventKind::ChildCompleted { token, attempt, spend, .. } => {
+                self.reported(*token, *attempt, &Report { spend: spend.clone(), tries: 0 }, now);
+            }
+            EventKind::RunMutated { token, reason, what } => self.mutated(*token, reason, what, now),
+            EventKind::BudgetWarning { node, spent } => {
+                self.budget_of(node.as_ref()).warned = true;
+                self.budget_news(node.as_ref(), BudgetChange::Warned { spent: spent.clone() }, now);
+            }
+            EventKind::BudgetExceeded { node, message, .. } => {
+                self.budget_news(node.as_ref(), BudgetChange::Exceeded { message: message.clone() }, now);
+            }
+            EventKind::BudgetRaised { .. } => self.budget_raised(kind, now),
+            EventKind::RunPaused { reason, .. } => self.paused(*reason),
+            EventKind::RunResumed { reason, .. } => self.resumed(*reason),
+            EventKind::RunCancelling { .. } => {
+                self.status = RunStatus::Cancelling;
+                self.pauses.clear();
+                // What is out has a grace.
+                self.close(TokenStatus::Cancelled, now, |visit| !visit.is_out());
+            }
+            EventKind::RunCompleted { .. } => self.end(RunStatus::Completed, TokenStatus::Cancelled, now),
+            EventKind::RunFailed { .. } => self.end(RunStatus::Failed, TokenStatus::Cancelled, now),
+            EventKind::RunCancelled { .. } => self.end(RunStatus::Cancelled, TokenStatus::Cancelled, now),
+            EventKind::RunTimedOut { .. } => self.end(RunStatus::TimedOut, TokenStatus::TimedOut, now),
+            EventKind::RunRetried { .. } => self.reopen(now),
+            EventKind::RunForked { run, .. } => self.forked(run, now),
+            // They change what a run reads, waits for or is warned of, and nothing that is shown here.
+            EventKind::RunYielded
+            | EventKind::RunContinued
+            | EventKind::TimeoutWarning { .. }
+            | EventKind::ContextUpdated { .. }
+            | EventKind::EventReceived { .. }
+            | EventKind::EventTaken { .. }
+            | EventKind::WorkflowExtended { .. } => {}
         }
     }
 
@@ -143,62 +219,49 @@ impl Timeline {
         all
     }
 
-    fn learn_of_run(&mut self, kind: &EventKind, now: Now) -> bool {
-        match kind {
-            EventKind::RunQueued { workflow, start, .. } => {
-                (self.workflow, self.started_at) = (Some(workflow.clone()), now.at);
-                self.allowance = start.allowance;
-            }
-            EventKind::RunStarted { workflow, start, .. } => {
-                (self.workflow, self.started_at) = (Some(workflow.clone()), now.at);
-                (self.status, self.allowance) = (RunStatus::Running, start.allowance);
-            }
-            EventKind::RunReleased => (self.status, self.started_at) = (RunStatus::Running, now.at),
-            EventKind::RunPaused { reason, .. } => {
-                self.pauses.insert(*reason);
-                self.status = RunStatus::Paused;
-            }
-            EventKind::RunResumed { reason, .. } => {
-                self.pauses.remove(reason);
-                if self.pauses.is_empty() {
-                    self.status = RunStatus::Running;
-                }
-            }
-            EventKind::RunCancelling { .. } => {
-                self.status = RunStatus::Cancelling;
-                // What is out has a grace.
-                self.close(TokenStatus::Cancelled, now, |visit| !visit.is_out());
-            }
-            EventKind::RunCompleted { .. } => self.end(RunStatus::Completed, TokenStatus::Cancelled, now),
-            EventKind::RunFailed { .. } => self.end(RunStatus::Failed, TokenStatus::Cancelled, now),
-            EventKind::RunCancelled { .. } => self.end(RunStatus::Cancelled, TokenStatus::Cancelled, now),
-            EventKind::RunTimedOut { .. } => self.end(RunStatus::TimedOut, TokenStatus::TimedOut, now),
-            EventKind::RunRetried { .. } => self.reopen(now),
-            EventKind::RunForked { .. } => self.forked(now),
-            EventKind::RunMutated { token, reason, what } => {
-                let (token, reason, what) = (*token, reason.clone(), what.clone());
-                let mutated = Mutated { seq: now.seq, at: now.at, token, reason, what, overrides: None };
-                self.mutations.push(mutated);
-            }
-            _ => return false,
+    /// Ended visits that a retry of the run would open again.
+    pub fn reopenable(&self) -> &BTreeSet<TokenId> {
+        &self.kept
+    }
+
+    /// Why it stands still; empty unless it is paused.
+    pub fn pauses(&self) -> &BTreeSet<PauseReason> {
+        &self.pauses
+    }
+
+    fn queued(&mut self, workflow: &Name, start: &StartRun, now: Now) {
+        (self.workflow, self.started_at) = (Some(workflow.clone()), now.at);
+        self.allowance = start.allowance;
+    }
+
+    fn paused(&mut self, reason: PauseReason) {
+        self.pauses.insert(reason);
+        if self.status == RunStatus::Running {
+            self.status = RunStatus::Paused;
         }
-        true
+    }
+
+    fn resumed(&mut self, reason: PauseReason) {
+        self.pauses.remove(&reason);
+        if self.pauses.is_empty() && self.status == RunStatus::Paused {
+            self.status = RunStatus::Running;
+        }
     }
 
     fn end(&mut self, status: RunStatus, tokens: TokenStatus, now: Now) {
         (self.status, self.ended_at) = (status, Some(now.at));
         self.close(tokens, now, |_| true);
-        self.gates.clear();
         self.pauses.clear();
     }
 
     /// Ends tokens with the run; a retry puts them back.
     fn close(&mut self, status: TokenStatus, now: Now, which: impl Fn(&Visit) -> bool) {
+        let mut kept = Vec::new();
         let live = |visit: &&mut Visit| !visit.place().is_end();
         for visit in self.visits.values_mut().filter(live).filter(|visit| which(visit)) {
             let status = if visit.straggler { TokenStatus::Cancelled } else { status };
             if !visit.straggler {
-                self.kept.insert(visit.token);
+                kept.push(visit.token);
             }
             // Work that has arrived at a fan-in was done.
             match visit.ended_at {
@@ -206,82 +269,55 @@ impl Timeline {
                 None => visit.to(status, now),
             };
         }
+        for token in kept {
+            if let Some(group) = self.visits.get(&token).and_then(|visit| visit.at) {
+                self.leave_fan_in(group, token);
+            }
+            self.keep(token);
+        }
     }
 
     /// What a retry is to mend is open again, and so are the groups around it.
     fn reopen(&mut self, now: Now) {
         (self.status, self.ended_at) = (RunStatus::Running, None);
         for token in std::mem::take(&mut self.kept) {
-            let Some(visit) = self.visits.get_mut(&token) else { continue };
-            let (mut next, at) = (visit.branch, visit.at);
-            match at {
-                Some(group) => {
-                    visit.to(TokenStatus::WaitingForSiblings, now);
-                    self.waiting.entry(group).or_default().push(token);
-                    next = self.groups.get_mut(&group).and_then(|view| {
-                        view.closed = false;
-                        view.outer
-                    });
-                }
-                None => {
-                    visit.to(TokenStatus::Pending, now);
-                }
-            }
-            while let Some(view) = next.and_then(|branch| self.groups.get_mut(&branch.group)) {
-                view.closed = false;
-                next = view.outer;
-            }
+            self.reopen_visit(token, now);
         }
     }
 
-    /// What was out in the other run and is not wanted here will never report.
-    fn forked(&mut self, now: Now) {
-        self.copied = self.spend.clone();
-        for visit in self.visits.values_mut() {
-            let awaits =
-                matches!(visit.place(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow);
-            let current = visit.attempts;
-            let unwanted =
-                |attempt: &&mut Attempt| attempt.ended_at.is_none() && !(awaits && attempt.number == current);
-            visit.history.iter_mut().filter(unwanted).for_each(|attempt| attempt.ended_at = Some(now.at));
+    fn mutated(&mut self, token: Option<TokenId>, reason: &str, what: &RunChange, now: Now) {
+        self.metrics.mutations_applied += 1;
+        let (reason, what) = (reason.to_owned(), what.clone());
+        self.mutations.push(Mutated { seq: now.seq, at: now.at, token, reason, what, overrides: None });
+    }
+
+    fn budget_of(&mut self, node: Option<&Name>) -> &mut BudgetState {
+        match node {
+            None => &mut self.run_budget,
+            Some(node) => self.node_budgets.entry(node.clone()).or_default(),
         }
     }
 
-    fn learn_of_budget(&mut self, kind: &EventKind, now: Now) -> bool {
-        let (node, what) = match kind {
-            EventKind::BudgetWarning { node, spent } => (node, BudgetChange::Warned { spent: spent.clone() }),
-            EventKind::BudgetExceeded { node, message, .. } => {
-                (node, BudgetChange::Exceeded { message: message.clone() })
-            }
-            EventKind::BudgetRaised { usd_micros, tokens, calls, of_parent: true, .. } => {
-                let by = Allowance { usd_micros: *usd_micros, tokens: *tokens, calls: *calls };
-                self.allowance.as_mut().into_iter().for_each(|allowed| allowed.add(&by));
-                return true;
-            }
-            EventKind::BudgetRaised { node, usd_micros, whole, .. } => {
-                (node, BudgetChange::Raised { usd_micros: *usd_micros, whole: *whole })
-            }
-            _ => return false,
+    fn budget_news(&mut self, node: Option<&Name>, what: BudgetChange, now: Now) {
+        self.budget.push(BudgetNews { seq: now.seq, at: now.at, node: node.cloned(), what });
+    }
+
+    fn budget_raised(&mut self, kind: &EventKind, now: Now) {
+        let EventKind::BudgetRaised { node, usd_micros, tokens, calls, whole, of_parent } = kind else {
+            unreachable!("called with a budget_raised only");
         };
-        self.budget.push(BudgetNews { seq: now.seq, at: now.at, node: node.clone(), what });
-        true
-    }
-
-    /// A report that came with an event; without a number it is on the attempt the token is at.
-    fn reported(
-        &mut self,
-        token: TokenId,
-        attempt: Option<u32>,
-        report: Option<&Report>,
-        now: Now,
-    ) -> Option<&mut Visit> {
-        if let Some(report) = report {
-            self.spend.add(&report.spend);
+        if *of_parent {
+            let by = Allowance { usd_micros: *usd_micros, tokens: *tokens, calls: *calls };
+            self.allowance.as_mut().into_iter().for_each(|allowed| allowed.add(&by));
+            return;
         }
-        let visit = self.visits.get_mut(&token)?;
-        if let Some(report) = report {
-            visit.reported(attempt.unwrap_or(visit.attempts), report, now.at);
-        }
-        Some(visit)
+        let state = self.budget_of(node.as_ref());
+        state.warned = false;
+        state.raised.usd_micros = state.raised.usd_micros.saturating_add(*usd_micros);
+        state.raised.tokens = state.raised.tokens.saturating_add(*tokens);
+        state.raised.calls = state.raised.calls.saturating_add(*calls);
+        state.raised.times += u64::from(*whole);
+        let what = BudgetChange::Raised { usd_micros: *usd_micros, whole: *whole };
+        self.budget_news(node.as_ref(), what, now);
     }
 }

@@ -1,11 +1,17 @@
-//! Runs and gates as people and programs see them.
+//! Runs, visits, gates and graphs as people and programs see them: plain data that serialises.
+
+mod graph;
+mod visit;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use graph::{EdgeView, GraphView, NodeKind, NodeView, SpreadView, extended};
 use serde::{Deserialize, Serialize};
+pub use visit::{GateDetails, VisitView};
 use wonder_core::error::Failure;
 use wonder_core::event::{Event, GateKind};
+use wonder_core::run::Waiting;
 use wonder_core::state::Metrics;
 use wonder_core::{RunStatus, Time, Value};
 
@@ -178,6 +184,26 @@ pub enum WaitView {
     },
 }
 
+/// One reason why a run does not go on, or not yet.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Why {
+    /// The run it is about: the one that was asked about, or one that it called.
+    pub run: String,
+    #[serde(flatten)]
+    pub reason: WhyReason,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum WhyReason {
+    /// By the run's own account: what one of its tokens, or the run itself, waits for.
+    Run(Waiting),
+    /// So many runs may be under way at once, and these are.
+    Concurrency { holders: Vec<String> },
+    /// Its project has spent its budget.
+    Project { project: String, message: String },
+}
+
 /// A gate as people see it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct GateView {
@@ -206,6 +232,30 @@ pub struct Updates {
     pub logs: Vec<LogLine>,
     /// How far the runs asked about are.
     pub runs: Vec<Progress>,
+    /// Of all runs, if they were asked for: in the order in which they were committed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StoredStep>,
+    /// Where a reader of all runs goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<u64>,
+}
+
+/// The events that one commit added to one run, as they are encoded: to be passed on without being read.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct StoredStep {
+    /// Its place among all steps of all runs.
+    pub cursor: u64,
+    pub run: String,
+    /// The number of its first event.
+    pub seq: u64,
+    /// A JSON array of events.
+    pub events: String,
+}
+
+impl StoredStep {
+    pub fn decoded(&self) -> Result<Vec<Event>, serde_json::Error> {
+        serde_json::from_str(&self.events)
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

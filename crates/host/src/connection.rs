@@ -6,22 +6,22 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{RwLock, oneshot};
 use wonder_actions::Worker;
-use wonder_engine::{Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
+use wonder_engine::{Cause, Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
 
-use crate::driver::{Driver, HostEvent, Purses};
+use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue, Settled, closing, queue};
 use crate::executor::{Equipment, Executor};
 use crate::host::Host;
 use crate::lock::{self, Claim, Owner, Ownership};
 use crate::shared::Shared;
 use crate::socket::{self, Door, Remote};
 use crate::store::{Counters, Writer, unreachable_file};
-use crate::{Leaving, Options, Purpose, clock};
+use crate::{Leaving, Options, Purpose};
 
 /// How long an owner may take to answer the door.
 const DOOR: Duration = Duration::from_secs(20);
@@ -55,7 +55,7 @@ enum Way {
 #[derive(Debug)]
 struct Owned {
     host: Host,
-    driver: mpsc::Sender<HostEvent>,
+    driver: Queue,
     thread: JoinHandle<()>,
     door: Door,
     shared: Shared,
@@ -108,6 +108,21 @@ impl Connection {
             },
             _ => Written::default(),
         }
+    }
+
+    /// Waits until the driver has nothing more to do: everything it was told before is committed and
+    /// performed, and no deadline is due. What it waits for then are reports, deadlines and requests.
+    ///
+    /// Only the process that owns the database can tell.
+    pub async fn settled(&self) -> Reply<Settled> {
+        let way = self.way.read().await;
+        let Way::Owning(owned) = &*way else {
+            let message = "another process owns the database, and only that one knows when it has settled";
+            return Err(EngineError::new(ErrorCode::Unsupported, message));
+        };
+        let (reply, settled) = oneshot::channel();
+        owned.driver.send(HostEvent::Settle(reply));
+        settled.await.map_err(|_| closing())
     }
 
     pub async fn close(self, leaving: Leaving) {
@@ -228,10 +243,12 @@ async fn act(options: &Options) -> Reply<Way> {
         }
         tokio::time::sleep(KNOCK).await;
     }
-    let who = last.map_or_else(|| "another process".to_owned(), |owner| format!("process {}", owner.pid));
+    let process = last.map(|owner| owner.pid);
+    let who = process.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
     let message = format!("{who} owns {} but does not answer", options.home.display());
     Err(EngineError::new(ErrorCode::Storage, message)
-        .help("If it hangs, end it; its runs are safe. Or use another directory: WONDER_HOME=DIR."))
+        .help("If it hangs, end it; its runs are safe.")
+        .because(Cause::OwnerSilent { process }))
 }
 
 fn answers(owner: &Owner) -> bool {
@@ -251,7 +268,7 @@ async fn look(options: &Options) -> Reply<Way> {
 fn fire_overdue(options: &Options) -> Reply<()> {
     let Some(connection) = crate::store::open_reader(&options.home)? else { return Ok(()) };
     let path = crate::store::database(&options.home);
-    let due = crate::store::Reader::new(&connection, &path).timers(Some(clock::now()))?;
+    let due = crate::store::Reader::new(&connection, &path).timers(Some(options.clock.now()))?;
     drop(connection);
     if due.is_empty() {
         return Ok(());
@@ -259,8 +276,7 @@ fn fire_overdue(options: &Options) -> Reply<()> {
     // Somebody else may own it by now, or the directory cannot be written: then they do not fire here.
     let Ok(Claim::Mine(ownership)) = lock::claim(&options.home) else { return Ok(()) };
     let Ok(store) = Writer::open(&options.home, options.durability) else { return Ok(()) };
-    let (sender, inbox) = mpsc::channel();
-    let mut driver = driver(options, store, Shared::default(), (sender, inbox))?;
+    let mut driver = driver(options, store, Shared::default(), queue())?;
     driver.fire_overdue();
     driver.store.close();
     drop(ownership);
@@ -272,39 +288,45 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     let store = Writer::open(&options.home, options.durability)?;
     let counters = store.counters.clone();
     let shared = Shared::default();
-    let (sender, inbox) = mpsc::channel();
-    let driver = driver(options, store, shared.clone(), (sender.clone(), inbox))?;
-    let host = Host::new(options, Some(sender.clone()), shared.clone());
+    let (queue, inbox) = queue();
+    let driver = driver(options, store, shared.clone(), (queue.clone(), inbox))?;
+    let host = Host::new(options, Some(queue.clone()), shared.clone());
+    let moved = queue.clone();
+    options.clock.on_move(move || {
+        moved.send(HostEvent::ClockMoved);
+    });
     let thread = std::thread::Builder::new().name("wonder-driver".to_owned());
     let thread = thread
         .spawn(move || driver.drive())
         .map_err(|error| EngineError::internal(format!("no thread for the driver: {error}")))?;
     let door = Door::open(listener, host.clone())?;
-    Ok(Owned { host, driver: sender, thread, door, shared, counters, ownership })
+    Ok(Owned { host, driver: queue, thread, door, shared, counters, ownership })
 }
 
-fn driver(
-    options: &Options,
-    store: Writer,
-    shared: Shared,
-    (sender, inbox): (mpsc::Sender<HostEvent>, mpsc::Receiver<HostEvent>),
-) -> Reply<Driver> {
+fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Queue, Inbox)) -> Reply<Driver> {
     let executor = Executor::new(Equipment {
         runtime: tokio::runtime::Handle::current(),
         grace: Duration::from_millis(options.worker.grace_ms),
         worker: Worker::new(options.worker.clone()),
         tasks_max: options.tasks_max,
         queue_timeout: options.queue_timeout_ms.map(Duration::from_millis),
-        driver: sender,
+        driver: queue,
+        clock: options.clock.clone(),
+        performer: options.performer.clone(),
     });
-    let purses = Purses::new(&options.projects, &store.reader())?;
-    Driver::new(store, executor, shared, inbox, purses)
+    let (clock, now) = (options.clock.clone(), options.clock.now());
+    let mut budgets = ProjectBudgets::default();
+    for (project, budget) in &options.projects {
+        let spent = store.reader().spent(project, budget.per.first_day(now))?;
+        budgets.insert(project.as_str().into(), *budget, spent, now);
+    }
+    Driver::new(DriverSetup { store, executor, shared, inbox, budgets, clock })
 }
 
 impl Owned {
     async fn close(self, leaving: Leaving) {
         let (done, closed) = oneshot::channel();
-        if self.driver.send(HostEvent::Close { leaving, done }).is_ok() {
+        if self.driver.send(HostEvent::Close { leaving, done }) {
             // An error means that the driver ended by itself, which is as good.
             drop(closed.await);
         }

@@ -8,7 +8,6 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::Sender;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -24,8 +23,9 @@ use wonder_core::graph::Task;
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_engine::{LogLine, LogStream};
 
-use crate::clock;
-use crate::driver::{HostEvent, TaskKey};
+use crate::clock::Clock;
+use crate::driver::{Go, HostEvent, Queue, TaskKey};
+use crate::performer::{OrderedTask, TaskPerformer};
 
 /// Lines one attempt may say; what comes after is counted, not kept.
 const LINES_MAX: u32 = 10_000;
@@ -38,10 +38,15 @@ pub(crate) struct Executor {
     worker: Worker,
     places: Arc<Semaphore>,
     out: BTreeMap<TaskKey, CancellationToken>,
-    driver: Sender<HostEvent>,
+    driver: Queue,
     queue_timeout: Option<Duration>,
     grace: Duration,
     leaving: Arc<AtomicBool>,
+    clock: Clock,
+    /// Performs tasks instead of the worker.
+    performer: Option<Arc<dyn TaskPerformer>>,
+    /// Tasks with effect `once` for it, until it is recorded that they begin.
+    kept_back: BTreeMap<TaskKey, OrderedTask>,
 }
 
 /// What an executor is made with.
@@ -52,12 +57,15 @@ pub(crate) struct Equipment {
     pub(crate) tasks_max: usize,
     pub(crate) queue_timeout: Option<Duration>,
     pub(crate) grace: Duration,
-    pub(crate) driver: Sender<HostEvent>,
+    pub(crate) driver: Queue,
+    pub(crate) clock: Clock,
+    pub(crate) performer: Option<Arc<dyn TaskPerformer>>,
 }
 
 impl Executor {
     pub(crate) fn new(equipment: Equipment) -> Executor {
-        let Equipment { runtime, worker, tasks_max, queue_timeout, grace, driver } = equipment;
+        let Equipment { runtime, worker, tasks_max, queue_timeout, grace, driver, clock, performer } =
+            equipment;
         Executor {
             runtime,
             worker,
@@ -67,6 +75,9 @@ impl Executor {
             queue_timeout,
             grace,
             leaving: Arc::default(),
+            clock,
+            performer,
+            kept_back: BTreeMap::new(),
         }
     }
 
@@ -78,13 +89,23 @@ impl Executor {
         task: Arc<Task>,
         workdir: Arc<PathBuf>,
     ) -> Option<HostEvent> {
-        let key = TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt };
+        let key = TaskKey::of(&order);
         if self.leaving.load(Ordering::Relaxed) || self.out.contains_key(&key) {
             return None;
         }
-        let light = is_light(&task);
         let cancel = CancellationToken::new();
         self.out.insert(key.clone(), cancel.clone());
+        if self.performer.is_some() {
+            let once = task.effect == Effect::Once;
+            let ordered = OrderedTask::new(order, task, workdir, cancel, self.driver.clone());
+            self.kept_back.insert(key.clone(), ordered);
+            if once {
+                return Some(HostEvent::Starting { key, go: Go::Executor });
+            }
+            self.begin(&key);
+            return None;
+        }
+        let light = is_light(&task);
         let errand = Errand {
             worker: self.worker.clone(),
             driver: self.driver.clone(),
@@ -96,6 +117,7 @@ impl Executor {
             task,
             workdir,
             cancel,
+            clock: self.clock.clone(),
         };
         let driver = self.driver.clone();
         if !light {
@@ -112,6 +134,13 @@ impl Executor {
                 self.runtime.spawn(async move { tell(&driver, errand.await) });
                 None
             }
+        }
+    }
+
+    /// Hands a task that was kept back to what performs tasks.
+    pub(crate) fn begin(&mut self, key: &TaskKey) {
+        if let Some((performer, task)) = self.performer.as_ref().zip(self.kept_back.remove(key)) {
+            performer.begin(task);
         }
     }
 
@@ -137,6 +166,10 @@ impl Executor {
         self.out.is_empty()
     }
 
+    pub(crate) fn tasks_out(&self) -> usize {
+        self.out.len()
+    }
+
     pub(crate) fn grace(&self) -> Duration {
         self.grace
     }
@@ -145,8 +178,13 @@ impl Executor {
         self.leaving.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn stop_all(&self) {
+    pub(crate) fn stop_all(&mut self) {
         self.out.values().for_each(CancellationToken::cancel);
+        if self.performer.is_some() {
+            // There is no process or connection to wait for.
+            self.out.clear();
+            self.kept_back.clear();
+        }
     }
 }
 
@@ -159,14 +197,14 @@ fn is_light(task: &Task) -> bool {
 }
 
 /// The driver is gone only when the host is.
-fn tell(driver: &Sender<HostEvent>, event: HostEvent) {
-    drop(driver.send(event));
+fn tell(driver: &Queue, event: HostEvent) {
+    driver.send(event);
 }
 
 /// One order, from its turn to its report.
 struct Errand {
     worker: Worker,
-    driver: Sender<HostEvent>,
+    driver: Queue,
     leaving: Arc<AtomicBool>,
     places: Arc<Semaphore>,
     queue_timeout: Option<Duration>,
@@ -175,6 +213,7 @@ struct Errand {
     task: Arc<Task>,
     workdir: Arc<PathBuf>,
     cancel: CancellationToken,
+    clock: Clock,
 }
 
 enum Turn {
@@ -233,13 +272,15 @@ impl Errand {
     async fn perform(self) -> Option<TaskReport> {
         if self.task.effect == Effect::Once {
             let (go, recorded) = oneshot::channel();
-            self.driver.send(HostEvent::Starting { key: self.key.clone(), go }).ok()?;
+            let go = Go::Worker(go);
+            self.driver.send(HostEvent::Starting { key: self.key.clone(), go });
             recorded.await.ok()?;
         }
         let sink = Arc::new(Lines {
             node: self.order.node.to_string(),
             key: self.key,
             driver: self.driver,
+            clock: self.clock,
             said: AtomicU32::new(0),
         });
         let seed = self.order.token.0 ^ u64::from(self.order.attempt) << 48;
@@ -264,7 +305,8 @@ fn untried(outcome: TaskOutcome) -> TaskReport {
 struct Lines {
     node: String,
     key: TaskKey,
-    driver: Sender<HostEvent>,
+    driver: Queue,
+    clock: Clock,
     said: AtomicU32,
 }
 
@@ -279,7 +321,7 @@ impl Sink for Lines {
         let line = LogLine {
             number: 0,
             run: self.key.run.to_string(),
-            at: clock::now(),
+            at: self.clock.now(),
             node: self.node.clone(),
             token: self.key.token.0,
             attempt: self.key.attempt,
@@ -291,7 +333,7 @@ impl Sink for Lines {
             },
             text,
         };
-        drop(self.driver.send(HostEvent::Said { key: self.key.clone(), line: Box::new(line) }));
+        self.driver.send(HostEvent::Said { key: self.key.clone(), line: Box::new(line) });
     }
 }
 

@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-use tokio::sync::oneshot;
 use wonder_core::def::Name;
+use wonder_core::event::{GateId, TokenId};
+use wonder_engine::timeline::Timeline;
 use wonder_engine::{
-    Answer, Engine, EngineError, ErrorCode, Filter, Follow, Pending, Progress, Reply, Request, Response,
-    RunRow, RunView, Status, Updates, WaitView, Workflow,
+    Answer, Engine, EngineError, ErrorCode, Filter, Follow, GateDetails, Pending, Progress, Reply, Request,
+    Response, RunRow, RunView, Status, Updates, VisitView, WaitView, Why, WhyReason, Workflow,
 };
 
 use crate::driver::{
-    Definitions, HostEvent, closing, estimate, gates_and_events, load, quarantined, quiet_alone, view,
+    Definitions, Queue, estimate, gates_and_events, load, not_loaded, quiet_alone, refuse_quarantined, view,
 };
 use crate::project::{self, ProjectBudget};
-use crate::shared::Shared;
+use crate::readers::Readers;
+use crate::shared::{ALL_RUNS, Shared, Watcher};
 use crate::store::{self, Reader, StoredRun};
-use crate::{Options, clock};
+use crate::{Clock, Options};
 
-/// Without a driver in this process nobody rings: look so often.
+/// Without a driver in this process nobody is told of changes: read again so often.
 const POLL: Duration = Duration::from_millis(200);
 /// Even with one: another wait may have taken the run out of memory meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -34,13 +34,13 @@ pub(crate) struct Host(Arc<Parts>);
 
 #[derive(Debug)]
 struct Parts {
-    home: PathBuf,
     path: PathBuf,
     projects: BTreeMap<String, ProjectBudget>,
     /// None: this process only reads.
-    driver: Option<Sender<HostEvent>>,
+    driver: Option<Queue>,
     shared: Shared,
-    readers: Mutex<Vec<Connection>>,
+    clock: Clock,
+    readers: Readers,
     definitions: Mutex<Definitions>,
 }
 
@@ -51,14 +51,14 @@ impl Engine for Host {
 }
 
 impl Host {
-    pub(crate) fn new(options: &Options, driver: Option<Sender<HostEvent>>, shared: Shared) -> Host {
+    pub(crate) fn new(options: &Options, driver: Option<Queue>, shared: Shared) -> Host {
         Host(Arc::new(Parts {
-            home: options.home.clone(),
             path: store::database(&options.home),
             projects: options.projects.clone(),
             driver,
             shared,
-            readers: Mutex::default(),
+            clock: options.clock.clone(),
+            readers: Readers::new(&options.home),
             definitions: Mutex::new(Definitions::new(i64::MAX)),
         }))
     }
@@ -68,11 +68,25 @@ impl Host {
             Request::List(filter) => self.list(filter).await,
             Request::Gates { run } => self.gates(run).await,
             Request::Follow(follow) => self.follow(follow).await,
-            Request::Why { run } => self.read(move |parts, reader| parts.why(reader, &run)).await,
+            Request::FindAt { run, seq } => {
+                let run = self.resolve(run).await?;
+                let id = run.clone();
+                let view = self.read(move |parts, reader| parts.view_at(reader, &id, seq)).await;
+                self.set_aside(run, view).await
+            }
+            Request::Visit { run, token } => self.read(move |_, reader| visit(reader, &run, token)).await,
+            Request::Gate { gate } => self.read(move |_, reader| gate_details(reader, &gate)).await,
+            Request::Why { run } => {
+                let run = self.resolve(run).await?;
+                let id = run.clone();
+                let why = self.read(move |parts, reader| parts.why(reader, &id)).await;
+                self.set_aside(run, why).await
+            }
             Request::Definition { run } => {
                 self.read(move |_, reader| {
                     let stored = reader.find(&run)?;
-                    let (bundle, _) = crate::driver::stored_bundle(stored.definition, reader)?;
+                    let (bundle, _) = crate::driver::stored_bundle(stored.definition, reader)
+                        .map_err(|error| not_loaded(&stored.row.run, error))?;
                     Ok(Response::Definition(Workflow { bundle: Arc::new(bundle), graph: None }))
                 })
                 .await
@@ -124,8 +138,24 @@ impl Host {
     async fn found(&self, request: Request, run: String) -> Reply<Response> {
         match self.told(request).await? {
             Some(response) => Ok(response),
-            None => self.read(move |parts, reader| parts.view(reader, &run)).await,
+            None => self.view(run).await,
         }
+    }
+
+    async fn view(&self, run: String) -> Reply<Response> {
+        let id = run.clone();
+        let view = self.read(move |parts, reader| parts.view(reader, &id)).await;
+        self.set_aside(run, view).await
+    }
+
+    /// A run that turned out to be damaged while it was read is set aside, so that lists say so too.
+    async fn set_aside<T>(&self, run: String, read: Reply<T>) -> Reply<T> {
+        let damaged = matches!(&read, Err(error) if error.code == ErrorCode::Quarantined);
+        if damaged && self.0.driver.is_some() {
+            // What is told is what was read: the run is damaged.
+            drop(self.told(Request::Why { run }).await);
+        }
+        read
     }
 
     async fn told(&self, request: Request) -> Reply<Option<Response>> {
@@ -136,9 +166,7 @@ impl Host {
             let reads = matches!(request, Request::Find { .. } | Request::Wait { .. });
             return if reads { Ok(None) } else { Err(EngineError::internal("this process only reads")) };
         };
-        let (reply, answer) = oneshot::channel();
-        driver.send(HostEvent::Ask(request, reply)).map_err(|_| closing())?;
-        answer.await.map_err(|_| closing())?
+        driver.ask(request).await
     }
 
     /// Runs a query on a connection of its own, off the async threads.
@@ -147,12 +175,14 @@ impl Host {
         query: impl FnOnce(&Parts, &Reader<'_>) -> Reply<T> + Send + 'static,
     ) -> Reply<T> {
         let parts = self.0.clone();
+        let turn = self.0.readers.turn().await?;
         let read = move || {
-            let Some(connection) = parts.connection()? else {
-                return Err(store::no_run_yet());
+            let Some(connection) = parts.readers.connection()? else {
+                return Err(EngineError::no_run_yet());
             };
             let answer = query(&parts, &Reader::new(&connection, &parts.path));
-            held(&parts.readers).push(connection);
+            parts.readers.give_back(connection);
+            drop(turn);
             answer
         };
         let read = tokio::task::spawn_blocking(read).await;
@@ -169,16 +199,16 @@ impl Host {
             if let Some((run, number)) = text.rsplit_once(':') {
                 return Ok(format!("{}:{number}", reader.find(run)?.row.run));
             }
-            let run = reader.find(&text)?.row.run;
+            let stored = reader.find(&text)?;
+            refuse_quarantined(&stored)?;
+            let run = stored.row.run;
             let open = reader.gates(Some(&run))?;
             match open.as_slice() {
                 [gate] => Ok(gate.id.clone()),
-                [] => Err(EngineError::new(ErrorCode::NotFound, format!("run {run} has no open gate"))
-                    .help("wonder gates shows those that are open.")),
+                [] => Err(EngineError::no_open_gate(&run)),
                 several => {
-                    let ids: Vec<&str> = several.iter().map(|gate| gate.id.as_str()).collect();
-                    let message = format!("run {run} has several open gates: {}", ids.join(", "));
-                    Err(EngineError::new(ErrorCode::Ambiguous, message).help("Name one of them."))
+                    let ids = several.iter().map(|gate| gate.id.clone()).collect();
+                    Err(EngineError::several_gates(&run, ids))
                 }
             }
         })
@@ -206,11 +236,19 @@ impl Host {
         if !self.has_database()? {
             return Ok(Response::Gates(Vec::new()));
         }
-        self.read(move |_, reader| {
-            let run = run.map(|run| reader.find(&run)).transpose()?;
-            Ok(Response::Gates(reader.gates(run.as_ref().map(|run| run.row.run.as_str()))?))
-        })
-        .await
+        let Some(run) = run else {
+            return self.read(|_, reader| Ok(Response::Gates(reader.gates(None)?))).await;
+        };
+        let run = self.resolve(run).await?;
+        let id = run.clone();
+        let gates = self
+            .read(move |parts, reader| {
+                // Gates of a run that cannot be loaded cannot be answered.
+                parts.loaded(reader, &reader.find(&id)?)?;
+                Ok(Response::Gates(reader.gates(Some(&id))?))
+            })
+            .await;
+        self.set_aside(run, gates).await
     }
 
     async fn learnt(&self, workflow: String) -> Reply<Response> {
@@ -225,9 +263,9 @@ impl Host {
     }
 
     fn has_database(&self) -> Reply<bool> {
-        let connection = self.0.connection()?;
+        let connection = self.0.readers.connection()?;
         let there = connection.is_some();
-        held(&self.0.readers).extend(connection);
+        connection.into_iter().for_each(|connection| self.0.readers.give_back(connection));
         Ok(there)
     }
 
@@ -238,28 +276,27 @@ impl Host {
         }
         let run = self.resolve(run).await?;
         let until = Instant::now() + Duration::from_millis(wait_ms);
-        let bell = self.0.shared.follow([Name::from(run.as_str())]);
+        let watcher = self.0.shared.watch([Name::from(run.as_str())]);
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let request = Request::Wait { run: run.clone(), wait_ms: left.as_millis() as u64 };
             if let Some(answer) = self.told(request).await? {
                 return Ok(answer);
             }
-            let id = run.clone();
-            let answer = self.read(move |parts, reader| parts.view(reader, &id)).await?;
+            let answer = self.view(run.clone()).await?;
             let over = matches!(&answer, Response::Run(view) if view.quiet);
             if over || Instant::now() >= until {
                 return Ok(answer);
             }
-            self.listen(&bell, until).await;
+            self.listen(&watcher, until).await;
         }
     }
 
-    async fn listen(&self, bell: &tokio::sync::Notify, until: Instant) {
+    async fn listen(&self, watcher: &Watcher, until: Instant) {
         let patience = if self.0.driver.is_some() { LOOK_AGAIN } else { POLL };
         let left = until.saturating_duration_since(Instant::now()).min(patience);
-        // Whether it rang or the time is over, the reader looks again.
-        drop(tokio::time::timeout(left, bell.notified()).await);
+        // Whether something happened or the time is over, the reader looks again.
+        drop(tokio::time::timeout(left, watcher.changed()).await);
     }
 
     async fn follow(&self, mut follow: Follow) -> Reply<Response> {
@@ -270,12 +307,14 @@ impl Host {
             }
         }
         let names = follow.events_after.iter().chain(&follow.logs_after);
-        let bell = self.0.shared.follow(names.map(|(run, _)| Name::from(run.as_str())));
+        let names = names.map(|(run, _)| Name::from(run.as_str()));
+        let all = follow.all_after.map(|_| ALL_RUNS.into());
+        let watcher = self.0.shared.watch(names.chain(all));
         let until = Instant::now() + Duration::from_millis(follow.wait_ms);
         loop {
             let asked = follow.clone();
             let updates = self.read(move |_, reader| updates(reader, &asked)).await?;
-            let news = !updates.events.is_empty() || !updates.logs.is_empty();
+            let news = !updates.events.is_empty() || !updates.logs.is_empty() || !updates.steps.is_empty();
             let over = !updates.runs.is_empty() && updates.runs.iter().all(|run| run.status.is_end());
             if news || over || Instant::now() >= until {
                 return Ok(Response::Updates(updates));
@@ -283,7 +322,7 @@ impl Host {
             if let Some(error) = self.0.shared.stalled() {
                 return Err(error);
             }
-            self.listen(&bell, until).await;
+            self.listen(&watcher, until).await;
         }
     }
 }
@@ -300,7 +339,7 @@ fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
     for (run, after) in &follow.events_after {
         // A child that was refused at its start never was.
         let Some(stored) = reader.run(run)? else { continue };
-        let events = reader.events(stored.no, *after, limit)?;
+        let events = reader.events(stored.no, *after, limit).map_err(|error| not_loaded(run, error))?;
         let seq = events.last().map_or(*after, |event| event.seq);
         updates.events.extend(events.into_iter().map(|event| (run.clone(), event)));
         updates.runs.push(Progress { run: run.clone(), seq, status: stored.row.status });
@@ -312,25 +351,43 @@ fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
             updates.runs.push(Progress { run: run.clone(), seq: 0, status });
         }
     }
+    if let Some(after) = follow.all_after {
+        updates.steps = reader.steps(after, limit)?;
+        updates.cursor = Some(updates.steps.last().map_or(after, |step| step.cursor));
+    }
     Ok(updates)
 }
 
-impl Parts {
-    fn connection(&self) -> Reply<Option<Connection>> {
-        let kept = held(&self.readers).pop();
-        match kept {
-            Some(connection) => Ok(Some(connection)),
-            None => store::open_reader(&self.home),
-        }
-    }
+/// A run's timeline, from all its events.
+fn folded(reader: &Reader<'_>, run: &str) -> Reply<(RunRow, Timeline)> {
+    let stored = reader.find(run)?;
+    let events = reader.events(stored.no, 0, usize::MAX);
+    let events = events.map_err(|error| not_loaded(&stored.row.run, error))?;
+    Ok((stored.row, Timeline::of(&events)))
+}
 
+fn visit(reader: &Reader<'_>, run: &str, token: TokenId) -> Reply<Response> {
+    let (row, timeline) = folded(reader, run)?;
+    let visit = VisitView::of(&row.run, &timeline, token);
+    let visit = visit.ok_or_else(|| EngineError::no_such_visit(&row.run, token.0))?;
+    Ok(Response::Visit(Box::new(visit)))
+}
+
+fn gate_details(reader: &Reader<'_>, gate: &str) -> Reply<Response> {
+    let unknown = || EngineError::no_such_gate(gate);
+    let (run, number) = gate.rsplit_once(':').ok_or_else(unknown)?;
+    let (row, timeline) = folded(reader, run)?;
+    let number = number.parse().map(GateId).map_err(|_| unknown())?;
+    let details = GateDetails::of(&row, &timeline, number).ok_or_else(unknown)?;
+    Ok(Response::Gate(Box::new(details)))
+}
+
+impl Parts {
     fn loaded(&self, reader: &Reader<'_>, stored: &StoredRun) -> Reply<wonder_core::Run> {
-        if stored.row.status == Status::Quarantined {
-            let why = stored.evidence.as_deref().unwrap_or("its events are damaged");
-            return Err(quarantined(&stored.row.run, why));
-        }
-        let graph = held(&self.definitions).graph(stored.definition, reader)?;
-        Ok(load(reader, graph, stored)?.0)
+        refuse_quarantined(stored)?;
+        let graph = held(&self.definitions).graph(stored.definition, reader);
+        let loaded = graph.and_then(|graph| load(reader, graph, stored));
+        Ok(loaded.map_err(|error| not_loaded(&stored.row.run, error))?.0)
     }
 
     fn view(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
@@ -347,49 +404,90 @@ impl Parts {
         for live in tree.iter().filter(|run| quiet && !run.row.status.is_end()) {
             let run = self.loaded(reader, live)?;
             waiting.extend(gates_and_events(&live.row.run, &run));
-            waiting.extend(self.hunger(reader, &live.row, &run)?);
+            waiting.extend(self.budget_wait(reader, &live.row, &run)?);
         }
         let mut row = stored.row;
         row.driven = row.ended_at.is_none() && self.shared.is_driven(&row.root);
         (row.usd_micros, row.tokens) = (run.spend().usd_micros, run.spend().tokens());
-        let view = RunView { quiet, ..view(row, &run, children, waiting) };
+        let view = RunView { quiet, ..view(row, &run, children, waiting, self.clock.now()) };
+        Ok(Response::Run(Box::new(view)))
+    }
+
+    /// A run as it was after one of its events, by replaying up to it.
+    fn view_at(&self, reader: &Reader<'_>, id: &str, seq: u64) -> Reply<Response> {
+        let stored = reader.find(id)?;
+        let named = |error: EngineError| not_loaded(&stored.row.run, error);
+        let mut events = reader.events(stored.no, 0, usize::MAX).map_err(named)?;
+        let last = events.last().map_or(0, |event| event.seq);
+        if seq == 0 || seq > last {
+            return Err(EngineError::no_such_event(&stored.row.run, seq, last));
+        }
+        events.retain(|event| event.seq <= seq);
+        let graph = held(&self.definitions).graph(stored.definition, reader).map_err(named)?;
+        let run = wonder_core::Run::replay(graph, &events)
+            .map_err(|error| EngineError::set_aside(&stored.row.run, &error.to_string()))?;
+        let now = run.state().now;
+        let mut children = Vec::new();
+        for child in reader.tree(&stored.row.run)? {
+            let direct = child.row.parent.as_deref() == Some(&stored.row.run);
+            children.extend((direct && child.row.started_at <= now).then_some(child.row.run));
+        }
+        let ended = run.status().is_end();
+        let row = RunRow {
+            status: Status::of(run.status(), run.is_waiting()),
+            ended_at: ended.then_some(now),
+            usd_micros: run.spend().usd_micros,
+            tokens: run.spend().tokens(),
+            driven: false,
+            ..stored.row
+        };
+        let waiting = if run.is_waiting() { gates_and_events(&row.run, &run) } else { Vec::new() };
+        let duration_ms = now.since(row.started_at);
+        let quiet = quiet_alone(&run);
+        let view = RunView { quiet, duration_ms, ..view(row, &run, children, waiting, now) };
         Ok(Response::Run(Box::new(view)))
     }
 
     /// A run that only waits and has tasks out: its project's budget holds them.
-    fn hunger(&self, reader: &Reader<'_>, row: &RunRow, run: &wonder_core::Run) -> Reply<Option<WaitView>> {
+    fn budget_wait(
+        &self,
+        reader: &Reader<'_>,
+        row: &RunRow,
+        run: &wonder_core::Run,
+    ) -> Reply<Option<WaitView>> {
         let works = run.state().out.values().any(|out| out.child.is_none());
         if row.status != Status::Waiting || !works {
             return Ok(None);
         }
         let budget = self.projects.get(&row.project);
-        let first_day = budget.map_or(i64::MIN, |budget| budget.per.first_day(clock::now()));
+        let first_day = budget.map_or(i64::MIN, |budget| budget.per.first_day(self.clock.now()));
         let spent = reader.spent(&row.project, first_day)?;
         Ok(Some(project::held(&row.run, &row.project, budget, spent)))
     }
 
     fn why(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
         let stored = reader.find(id)?;
-        let mut lines = Vec::new();
+        refuse_quarantined(&stored)?;
+        let mut reasons = Vec::new();
         for live in reader.tree(&stored.row.run)?.iter().filter(|run| !run.row.status.is_end()) {
-            let own = live.row.run == stored.row.run;
-            let before = if own { String::new() } else { format!("{}: ", live.row.run) };
+            let because = |reason: WhyReason| Why { run: live.row.run.clone(), reason };
             if let Some(holders) = self.shared.held_up_by(&live.row.run) {
-                let message = "the run waits for a place (concurrency): held by";
-                lines.push(format!("{before}{message} {}", holders.join(", ")));
+                let holders = holders.iter().map(ToString::to_string).collect();
+                reasons.push(because(WhyReason::Concurrency { holders }));
             }
             let run = self.loaded(reader, live)?;
-            if let Some(WaitView::Project { message, .. }) = self.hunger(reader, &live.row, &run)? {
-                lines.push(format!("{before}{message}: raise its budget in wonder.toml, then wonder resume"));
+            if let Some(WaitView::Project { project, message, .. }) =
+                self.budget_wait(reader, &live.row, &run)?
+            {
+                reasons.push(because(WhyReason::Project { project, message }));
             }
-            let waits = run.why();
-            lines.extend(waits.iter().map(|waiting| format!("{before}{waiting}")));
+            reasons.extend(run.why().into_iter().map(|waiting| because(WhyReason::Run(waiting))));
         }
-        Ok(Response::Why(lines))
+        Ok(Response::Why(reasons))
     }
 }
 
 fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Connections and compiled graphs are whole whatever a thread was doing.
+    // Compiled graphs are whole whatever a thread was doing.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

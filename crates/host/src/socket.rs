@@ -13,7 +13,7 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wonder_engine::{Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
+use wonder_engine::{Cause, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
 
 use crate::host::Host;
 use crate::store::unreachable_file;
@@ -119,8 +119,10 @@ async fn answer(line: &str, host: &Host, reader: &mut BufReader<OwnedReadHalf>) 
         Ok(request) => request,
         Err(error) => {
             let message = format!("the owner does not understand the request: {error}");
-            let help = "Both processes must be the same version of wonder.";
-            return Some(Answered::Err(EngineError::new(ErrorCode::Unsupported, message).help(help)));
+            let error = EngineError::new(ErrorCode::Unsupported, message)
+                .help("Both processes must be of the same version.")
+                .because(Cause::OtherVersion);
+            return Some(Answered::Err(error));
         }
     };
     let mut gone = [0; 1];

@@ -1,6 +1,8 @@
 //! What must hold after every input, whatever the workflow. Kept from events, moves and commands alone and
 //! compared with the run, so that the run's own bookkeeping is checked and not believed.
 
+mod timeline;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use wonder_core::Run;
@@ -11,6 +13,7 @@ use wonder_core::input::{Input, Rejection};
 use wonder_core::lifecycle::{ROWS, RunStatus, TokenStatus};
 use wonder_core::run::Step;
 use wonder_core::time::Time;
+use wonder_engine::timeline::Timeline;
 
 /// How often each row of the lifecycle was walked.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +64,8 @@ pub struct Monitor {
     now: Time,
     ended: bool,
     walked: Walked,
+    /// What whoever shows the run knows of it.
+    timeline: Timeline,
 }
 
 impl Monitor {
@@ -111,6 +116,7 @@ impl Monitor {
         self.population(run, &mut wrong);
         self.owed(run, &mut wrong);
         self.ending(run, &mut wrong);
+        wrong.extend(timeline::differences(&self.timeline, run));
         wrong
     }
 
@@ -161,6 +167,7 @@ impl Monitor {
             ));
         }
         (self.seq, self.now) = (event.seq, self.now.max(event.at));
+        self.timeline.learn(event);
         match &event.kind {
             EventKind::TokenCreated { token, .. } => {
                 let last = self.tokens.keys().next_back().map_or(0, |last| last.0);

@@ -1,4 +1,4 @@
-//! A run as people read it: one line an event, with the virtual time, a short word, who it is about and
+//! A run as people read it: one line an event, with the virtual time, a short name, who it is about and
 //! what matters of it. Long values are cut; a trace is for reading, the log is for replaying.
 
 use std::fmt::Write;
@@ -67,16 +67,14 @@ pub fn cut(text: &str) -> String {
 /// What an event says, without its time.
 pub fn event(event: &Event, names: &Names, start: Time) -> String {
     let teller = Teller { names, start };
-    let (word, rest) = teller.about_tokens(&event.kind).unwrap_or_else(|| teller.about_rest(&event.kind));
-    format!("{word} {rest}").trim_end().to_owned()
+    let (name, rest) = teller.describe(&event.kind);
+    format!("{name} {rest}").trim_end().to_owned()
 }
 
 struct Teller<'a> {
     names: &'a Names,
     start: Time,
 }
-
-type Told = Option<(&'static str, String)>;
 
 impl Teller<'_> {
     fn token(&self, token: TokenId) -> String {
@@ -91,8 +89,11 @@ impl Teller<'_> {
         human(at.since(self.start))
     }
 
-    fn about_tokens(&self, kind: &EventKind) -> Told {
-        Some(match kind {
+    /// One kind, one line: a flat table, so that a new kind cannot be forgotten here. The name is the
+    /// stored one, or a shorter one for what a run says most.
+    fn describe(&self, kind: &EventKind) -> (&'static str, String) {
+        let name = kind.name();
+        match kind {
             EventKind::TokenCreated { token, parent, via, last_error, feedback, carried, .. } => {
                 let mut text = self.token(*token);
                 push(&mut text, parent.map(|parent| format!("from {}", self.token(parent))));
@@ -152,12 +153,6 @@ impl Teller<'_> {
                 push(&mut text, told_report(report.as_ref()));
                 ("skipped", text)
             }
-            _ => return self.about_waits(kind),
-        })
-    }
-
-    fn about_waits(&self, kind: &EventKind) -> Told {
-        Some(match kind {
             EventKind::TokenTimedOut {
                 token,
                 node,
@@ -173,13 +168,16 @@ impl Teller<'_> {
                     (None, None) => "run".to_owned(),
                 };
                 let after = human(*timeout_duration_ms);
-                let mut text =
-                    format!("{who} {} after {after}: {}", word(timeout_type), word(policy_applied));
+                let mut text = format!(
+                    "{who} {} after {after}: {}",
+                    stored_name(timeout_type),
+                    stored_name(policy_applied)
+                );
                 push(&mut text, ends.then(|| "(ends)".to_owned()));
                 ("timed_out", text)
             }
             EventKind::TokenCancelled { token, reason, report } => {
-                let mut text = format!("{} {}", self.token(*token), word(reason));
+                let mut text = format!("{} {}", self.token(*token), stored_name(reason));
                 push(&mut text, told_report(report.as_ref()));
                 ("cancelled", text)
             }
@@ -219,12 +217,6 @@ impl Teller<'_> {
                 push(&mut text, resumed.then(|| "(resumed)".to_owned()));
                 ("released", text)
             }
-            _ => return self.about_groups(kind),
-        })
-    }
-
-    fn about_groups(&self, kind: &EventKind) -> Told {
-        Some(match kind {
             EventKind::ChildStarted {
                 token, child, workflow, input, timeout_ms, allowance: bound, ..
             } => {
@@ -274,68 +266,77 @@ impl Teller<'_> {
             EventKind::GroupClosed { group, kept } => {
                 ("group_closed", format!("group {group}{}", if *kept { " (kept)" } else { "" }))
             }
-            _ => return None,
-        })
-    }
-
-    fn about_rest(&self, kind: &EventKind) -> (&'static str, String) {
-        let text = match kind {
             EventKind::RunQueued { workflow, start, .. } | EventKind::RunStarted { workflow, start, .. } => {
                 let mut text = workflow.to_string();
                 push(&mut text, start.allowance.as_ref().and_then(|bound| allowance("may spend", bound)));
                 push(&mut text, Some(brief(&start.input)));
-                text
+                (name, text)
             }
             EventKind::GateOpened { gate, token, record, report, .. } => {
                 let mut text = format!("{gate}{} {}", self.by_token(*token), told_gate(record));
                 push(&mut text, told_report(report.as_ref()));
-                text
+                (name, text)
             }
-            EventKind::GateAnswered { gate, by, answer, closes } => {
-                format!("{gate} by {by} {}{}", brief(answer), if *closes { "" } else { " (more wanted)" })
+            EventKind::GateAnswered { gate, by, answer, closes } => (
+                name,
+                format!("{gate} by {by} {}{}", brief(answer), if *closes { "" } else { " (more wanted)" }),
+            ),
+            EventKind::GateClosed { gate, by } => (name, format!("{gate} by {by}")),
+            EventKind::GateReminded { gate } => (name, gate.to_string()),
+            EventKind::GateReassigned { gate, assignees } => {
+                (name, format!("{gate} to {}", assignees.join(", ")))
             }
-            EventKind::GateClosed { gate, by } => format!("{gate} by {by}"),
-            EventKind::GateReminded { gate } => gate.to_string(),
-            EventKind::GateReassigned { gate, assignees } => format!("{gate} to {}", assignees.join(", ")),
             EventKind::TimeoutWarning { of, elapsed_ms, timeout_ms } => {
-                format!("{} {} of {}", told_clock(*of), human(*elapsed_ms), human(*timeout_ms))
+                (name, format!("{} {} of {}", told_clock(*of), human(*elapsed_ms), human(*timeout_ms)))
             }
             EventKind::RunMutated { token, reason, what } => {
-                format!("{}{}: {}", told_change(what), self.by_token(*token), cut(reason))
+                (name, format!("{}{}: {}", told_change(what), self.by_token(*token), cut(reason)))
             }
             EventKind::BudgetWarning { node, spent } => {
                 let node = node.as_ref().map(|node| format!("{node} ")).unwrap_or_default();
-                format!("{node}{}", told_spend(spent).unwrap_or_default())
+                (name, format!("{node}{}", told_spend(spent).unwrap_or_default()))
             }
             EventKind::BudgetExceeded { token, node, message } => {
                 let node = node.as_ref().map(|node| format!(" node {node}")).unwrap_or_default();
                 let who = self.by_token(*token) + &node;
-                if who.is_empty() { cut(message) } else { format!("{}: {}", who.trim_start(), cut(message)) }
+                (
+                    name,
+                    if who.is_empty() {
+                        cut(message)
+                    } else {
+                        format!("{}: {}", who.trim_start(), cut(message))
+                    },
+                )
             }
             EventKind::BudgetRaised { usd_micros, tokens, calls, of_parent, .. } => {
                 let rest = Allowance { usd_micros: 0, tokens: *tokens, calls: *calls };
                 let mut text = format!("by {}", dollars(*usd_micros));
                 push(&mut text, allowance("and", &rest));
                 push(&mut text, of_parent.then(|| "of what the parent allows".to_owned()));
-                text
+                (name, text)
             }
-            EventKind::WorkflowExtended { by_ms } => format!("by {}", human(*by_ms)),
+            EventKind::WorkflowExtended { by_ms } => (name, format!("by {}", human(*by_ms))),
             EventKind::RunPaused { reason, by } | EventKind::RunResumed { reason, by } => {
-                format!("{} by {by}", told_pause(*reason))
+                (name, format!("{} by {by}", told_pause(*reason)))
             }
             EventKind::RunCancelling { reason, deadline } => {
-                format!("{}, until {}", cut(reason), self.time(*deadline))
+                (name, format!("{}, until {}", cut(reason), self.time(*deadline)))
             }
-            EventKind::RunCompleted { output } => brief(output),
-            EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => told_failure(failure),
-            EventKind::RunCancelled { reason } => cut(reason),
-            EventKind::RunRetried { by } => format!("by {by}"),
-            EventKind::RunForked { from, node, input, .. } => {
-                format!("from {from} at {node}{}", if input.is_null() { String::new() } else { brief(input) })
+            EventKind::RunCompleted { output } => (name, brief(output)),
+            EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => {
+                (name, told_failure(failure))
             }
-            _ => String::new(),
-        };
-        (kind.name(), text)
+            EventKind::RunCancelled { reason } => (name, cut(reason)),
+            EventKind::RunRetried { by } => (name, format!("by {by}")),
+            EventKind::RunForked { from, node, input, .. } => (
+                name,
+                format!(
+                    "from {from} at {node}{}",
+                    if input.is_null() { String::new() } else { brief(input) }
+                ),
+            ),
+            EventKind::RunReleased | EventKind::RunYielded | EventKind::RunContinued => (name, String::new()),
+        }
     }
 }
 
@@ -350,8 +351,8 @@ fn shown(what: &str, value: &Value) -> Option<String> {
     (!value.is_null()).then(|| format!("{what}={}", brief(value)))
 }
 
-/// A unit variant by its stored word.
-fn word(what: &impl Serialize) -> String {
+/// A unit variant by its stored name.
+fn stored_name(what: &impl Serialize) -> String {
     serde_json::to_value(what).ok().and_then(|json| json.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
@@ -433,7 +434,7 @@ fn dollars(micros: u64) -> String {
 }
 
 fn told_gate(record: &GateRecord) -> String {
-    let mut text = format!("{} {:?}", word(&record.kind), cut(&record.title));
+    let mut text = format!("{} {:?}", stored_name(&record.kind), cut(&record.title));
     push(&mut text, (!record.assignees.is_empty()).then(|| format!("for {}", record.assignees.join(", "))));
     push(&mut text, record.quorum.map(|quorum| format!("quorum {quorum}")));
     push(&mut text, record.timeout_ms.map(|ms| format!("within {}", human(ms))));

@@ -26,8 +26,9 @@ pub(crate) async fn pause(args: PauseArgs, session: &Session) -> Result<Exit, Fa
     // Nothing is to be started for the sake of being paused.
     let drive = if connection.owner().await.is_none() { Drive::Off } else { Drive::On };
     let act = Act::Pause { by: somebody(args.by) };
-    let view = connection.engine().act(args.run, act, drive).await;
-    let told = view.map_err(Fault::from).and_then(|view| tell(session, &view));
+    let view = connection.engine().act(args.run.clone(), act, drive).await;
+    let told =
+        view.map_err(|error| Fault::from(error).about(&args.run)).and_then(|view| tell(session, &view));
     connection.close(Leaving::Drain).await;
     told
 }
@@ -46,7 +47,7 @@ async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
     let mut interrupts = Interrupts::listen();
     let connection = session.open(Purpose::Act).await?;
     let ended = tokio::select! {
-        view = until_ended(&connection, run, act) => view.map(Some),
+        view = until_ended(&connection, run.clone(), act) => view.map(Some),
         () = interrupts.next() => Ok(None),
     };
     let told = match ended {
@@ -55,7 +56,7 @@ async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
             session.screen.say("left: the run is asked to end and will");
             Ok(Exit::Interrupted)
         }
-        Err(fault) => Err(fault),
+        Err(fault) => Err(fault.about(&run)),
     };
     connection.close(Leaving::Drain).await;
     told

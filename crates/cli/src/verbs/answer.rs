@@ -3,7 +3,7 @@
 use std::io;
 
 use wonder_core::Value;
-use wonder_engine::{Answer, Engine, EngineError, ErrorCode, GateView};
+use wonder_engine::{Answer, Engine, EngineError, GateView};
 
 use crate::args::{AnswerArgs, somebody};
 use crate::ask::ask;
@@ -58,15 +58,11 @@ async fn find(engine: &dyn Engine, text: &str) -> Result<GateView, Fault> {
     }
     match (open.len(), open.pop()) {
         (1, Some(gate)) => Ok(gate),
-        (0, _) | (_, None) => {
-            let what = number.map_or("gate".to_owned(), |number| format!("gate {number}"));
-            let error = EngineError::new(ErrorCode::NotFound, format!("run {run} has no open {what}"));
-            Err(error.help("`wonder gates` lists those that are open").into())
-        }
-        (several, _) => {
-            let message = format!("run {run} has {several} open gates");
-            let error = EngineError::new(ErrorCode::Ambiguous, message);
-            Err(error.help(format!("`wonder gates {run}` lists them; name one")).into())
+        (0, _) | (_, None) if number.is_some() => Err(EngineError::no_such_gate(text).into()),
+        (0, _) | (_, None) => Err(EngineError::no_open_gate(&run).into()),
+        (_, Some(last)) => {
+            let ids = open.into_iter().chain([last]).map(|gate| gate.id).collect();
+            Err(EngineError::several_gates(&run, ids).into())
         }
     }
 }

@@ -3,26 +3,24 @@
 use std::sync::Arc;
 
 use wonder_core::graph::Graph;
+use wonder_engine::timeline::Timeline;
 use wonder_engine::{Engine, EngineError, RunView};
 
 use crate::args::Drawing;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::screen::Screen;
-use crate::verbs::look::family;
 use crate::view::graph::{GraphJson, RunGraph};
 
 pub(crate) async fn show_graph(
     engine: &dyn Engine,
-    view: &RunView,
+    (view, timeline): (&RunView, &Timeline),
     format: Drawing,
     screen: &Screen,
 ) -> Result<Exit, Fault> {
-    let run = &view.row.run;
-    let before = definition(engine, run).await?;
-    let family = family(engine, run).await?;
+    let before = definition(engine, &view.row.run).await?;
     let misfit = || EngineError::internal("what the run added does not fit its stored definition");
-    let graph = RunGraph::of(&before, family.root()).ok_or_else(misfit)?;
+    let graph = RunGraph::of(&before, timeline).ok_or_else(misfit)?;
     match screen.json {
         true => screen.print_json(&GraphJson::of(view, &graph, format))?,
         false => screen.print(&graph.text(view, format))?,

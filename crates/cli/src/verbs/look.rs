@@ -1,24 +1,25 @@
 //! Verbs that look once and leave: `list`, `show`, `why`, `gates`.
 
-use wonder_engine::{Engine, Filter, Follow, GateView};
+use wonder_engine::run_tree::RunTree;
+use wonder_engine::{Engine, Filter, GateView, RunView, Status};
 use wonder_host::{Leaving, Purpose};
 
 use crate::args::{GatesArgs, ListArgs, ShowArgs, WatchArgs, WhyArgs};
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::inputs;
+use crate::screen::{Screen, now};
 use crate::session::Session;
 use crate::verbs::carry_on;
 use crate::verbs::draw::show_graph;
-use crate::view::family::Family;
-use crate::view::list::{self, RunJson};
+use crate::view::list::{self, Page, RunJson};
 use crate::view::paint::spoken;
 use crate::view::result::answer_line;
 use crate::view::show::{self, ShowJson};
+use crate::view::why;
 
 /// How many runs are listed unless somebody says otherwise.
 const LIST_MAX: u32 = 20;
-/// How much is asked for at once.
-const FOLLOW_MAX: u32 = 5_000;
 
 /// Opens an engine to look, looks, and closes it whatever came of it.
 pub(crate) async fn look<T>(
@@ -31,15 +32,31 @@ pub(crate) async fn look<T>(
     looked
 }
 
+/// What was typed, as an engine is asked.
+fn filter(args: &ListArgs) -> Result<Filter, Fault> {
+    let time = |flag: &str, text: &Option<String>| {
+        text.as_deref().map(|text| inputs::time(flag, text, now())).transpose()
+    };
+    let labels = args.labels.iter().map(|text| inputs::pair("--label", text)).collect::<Result<_, _>>()?;
+    Ok(Filter {
+        workflow: args.workflow.clone(),
+        status: args.status.as_deref().and_then(Status::parse),
+        project: args.project.clone(),
+        parent: args.parent.clone(),
+        labels,
+        since: time("--since", &args.since)?,
+        until: time("--until", &args.until)?,
+        children: args.all,
+        after: args.after.clone(),
+        limit: Some(args.limit.unwrap_or(LIST_MAX)),
+    })
+}
+
 pub(crate) async fn list(args: ListArgs, session: &Session) -> Result<Exit, Fault> {
+    let filter = filter(&args)?;
     look(session, async |engine| {
-        let filtered = args.workflow.is_some() || args.status.is_some();
-        let filter = Filter {
-            workflow: args.workflow,
-            status: args.status,
-            children: args.all,
-            limit: Some(args.limit.unwrap_or(LIST_MAX)),
-        };
+        let everything = Filter { children: filter.children, limit: filter.limit, ..Filter::default() };
+        let filtered = filter != everything;
         let rows = engine.list(filter).await?;
         if session.screen.json {
             session.screen.print_json(&rows.iter().map(RunJson::of).collect::<Vec<_>>())?;
@@ -48,13 +65,14 @@ pub(crate) async fn list(args: ListArgs, session: &Session) -> Result<Exit, Faul
         let live = rows.iter().any(|row| !row.status.is_end());
         let gates = if live { engine.gates(None).await? } else { Vec::new() };
         session.screen.print(&list::runs(&rows, &gates, session.screen.page()))?;
-        match rows.len() {
-            0 if filtered => session.screen.say("no run fits"),
-            0 => session.screen.say("no runs yet: `wonder run FILE` starts one"),
-            n if args.limit.is_none() && n == LIST_MAX as usize => {
-                session.screen.say("there may be more: --limit N lists more");
+        match rows.last() {
+            None if filtered => session.screen.say("no run fits"),
+            None => session.screen.say("no runs yet: `wonder run FILE` starts one"),
+            Some(last) if args.limit.is_none() && rows.len() == LIST_MAX as usize => {
+                let more = format!("there may be more: --limit N lists more, --after {} the next", last.run);
+                session.screen.say(&more);
             }
-            _ => {}
+            Some(_) => {}
         }
         Ok(Exit::Fine)
     })
@@ -63,59 +81,68 @@ pub(crate) async fn list(args: ListArgs, session: &Session) -> Result<Exit, Faul
 
 pub(crate) async fn show(args: ShowArgs, session: &Session) -> Result<Exit, Fault> {
     look(session, async |engine| {
+        if let Some(seq) = args.at {
+            return show_at(engine, &args, seq, &session.screen).await;
+        }
         let view = engine.find(args.run).await?;
-        if args.graph {
-            return show_graph(engine, &view, args.format, &session.screen).await;
-        }
         let run = view.row.run.clone();
-        let family = family(engine, &run).await?;
-        let gates = if view.row.status.is_end() { Vec::new() } else { engine.gates(Some(run)).await? };
-        if session.screen.json {
-            session.screen.print_json(&ShowJson::of(&view, &family, &gates))?;
-        } else {
-            session.screen.print(&show::page(&view, &family, &gates, session.screen.page()))?;
+        let tree = engine.tree(&run).await?;
+        if args.graph {
+            return show_graph(engine, (&view, tree.root()), args.format, &session.screen).await;
         }
+        let gates = if view.row.status.is_end() { Vec::new() } else { engine.gates(Some(run)).await? };
+        print_run(&view, &tree, &gates, (session.screen.page(), &session.screen))?;
         Ok(Exit::Fine)
     })
     .await
 }
 
-/// A run and its children from their events.
-pub(crate) async fn family(engine: &dyn Engine, run: &str) -> Result<Family, Fault> {
-    let mut family = Family::new(run);
-    loop {
-        let question = Follow {
-            events_after: family.positions(),
-            logs_after: None,
-            wait_ms: 0,
-            limit: Some(FOLLOW_MAX),
-        };
-        let updates = engine.follow(question).await?;
-        if updates.events.is_empty() {
-            return Ok(family);
-        }
-        updates.events.iter().for_each(|(run, event)| family.learn(run, event));
+/// A run as it was: its state by replaying up to the event, the rest from what had happened by then.
+async fn show_at(engine: &dyn Engine, args: &ShowArgs, seq: u64, screen: &Screen) -> Result<Exit, Fault> {
+    let view = engine.find_at(args.run.clone(), seq).await?;
+    let tree = engine.tree_at(&view.row.run, seq).await?;
+    if args.graph {
+        return show_graph(engine, (&view, tree.root()), args.format, screen).await;
+    }
+    let then = tree.root().last_at;
+    let gates = GateView::open_in(&view.row, tree.root());
+    print_run(&view, &tree, &gates, (Page { now: then, ..screen.page() }, screen))?;
+    if !screen.json {
+        screen.say(&format!("as it was after event {seq}, at {then}"));
+    }
+    Ok(Exit::Fine)
+}
+
+fn print_run(
+    view: &RunView,
+    tree: &RunTree,
+    gates: &[GateView],
+    (page, screen): (Page, &Screen),
+) -> Result<(), Fault> {
+    match screen.json {
+        true => screen.print_json(&ShowJson::of(view, tree, gates)),
+        false => screen.print(&show::page(view, tree, gates, page)),
     }
 }
 
 pub(crate) async fn why(args: WhyArgs, session: &Session) -> Result<Exit, Fault> {
     look(session, async |engine| {
-        let reasons = engine.why(args.run.clone()).await?;
+        let row = engine.find(args.run).await?.row;
+        let reasons = engine.why(row.run.clone()).await?;
         if session.screen.json {
             session.screen.print_json(&reasons)?;
             return Ok(Exit::Fine);
         }
         for reason in &reasons {
-            session.screen.print(&format!("{reason}\n"))?;
+            session.screen.print(&format!("{}\n", why::line(&row.run, reason)))?;
         }
-        let row = engine.find(args.run).await?.row;
         if row.status.is_end() {
             session.screen.say(&format!(
                 "run {} waits for nothing: it {}",
                 row.run,
                 ended(spoken(row.status))
             ));
-        } else if !row.driven && row.status == wonder_engine::Status::Running {
+        } else if !row.driven && row.status == Status::Running {
             session.screen.say(&format!("nobody carries it on: `wonder resume {}` does", row.run));
         }
         Ok(Exit::Fine)
@@ -132,6 +159,14 @@ fn ended(status: &str) -> String {
 
 pub(crate) async fn gates(args: GatesArgs, session: &Session) -> Result<Exit, Fault> {
     look(session, async |engine| {
+        if let Some(gate) = args.run.as_ref().filter(|text| text.contains(':')) {
+            let details = engine.gate(gate.clone()).await?;
+            match session.screen.json {
+                true => session.screen.print_json(&details)?,
+                false => session.screen.print(&list::gate(&details, session.screen.page()))?,
+            }
+            return Ok(Exit::Fine);
+        }
         let gates: Vec<GateView> = engine.gates(args.run).await?;
         if session.screen.json {
             session.screen.print_json(&gates)?;

@@ -34,6 +34,7 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         input,
         workdir: session.around.workdir.to_string_lossy().into_owned(),
         max_parallel: args.max_parallel,
+        options: Default::default(),
         labels,
         drive: Default::default(),
         wait_ms: 0,
@@ -85,14 +86,12 @@ fn warn(warnings: &Diagnostics, screen: &Screen) {
 
 pub(crate) async fn resume(args: ResumeArgs, session: &Session) -> Result<Exit, Fault> {
     let act = Act::Resume { by: somebody(args.how.by.clone()) };
-    let help = format!("`wonder retry {}` goes on with a run that failed or was cancelled", args.run);
-    set_act(args.run, act, &args.how, session).await.map_err(|fault| fault.help_conflict(help))
+    set_act(args.run, act, &args.how, session).await
 }
 
 pub(crate) async fn retry(args: RetryArgs, session: &Session) -> Result<Exit, Fault> {
     let act = Act::Retry { by: somebody(args.how.by.clone()) };
-    let help = format!("`wonder resume {}` goes on with a run that was paused or interrupted", args.run);
-    set_act(args.run, act, &args.how, session).await.map_err(|fault| fault.help_conflict(help))
+    set_act(args.run, act, &args.how, session).await
 }
 
 pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Fault> {
@@ -111,7 +110,10 @@ pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Faul
 }
 
 async fn set_act(run: String, act: Act, how: &How, session: &Session) -> Result<Exit, Fault> {
-    set_going(session, how.detach, Some(now()), async |engine, drive| engine.act(run, act, drive).await).await
+    let asked = run.clone();
+    set_going(session, how.detach, Some(now()), async |engine, drive| engine.act(run, act, drive).await)
+        .await
+        .map_err(|fault| fault.about(&asked))
 }
 
 pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, Fault> {

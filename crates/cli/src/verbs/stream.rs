@@ -1,8 +1,10 @@
 //! Verbs that print what comes, line by line: `events` and `logs`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use wonder_core::event::Event;
-use wonder_engine::{Engine, Follow, LogLine, Updates};
+use wonder_engine::{Engine, EngineError, Follow, LogLine, Updates};
 
 use crate::args::{EventsArgs, LogsArgs};
 use crate::exit::Exit;
@@ -11,16 +13,19 @@ use crate::interrupts::Interrupts;
 use crate::session::Session;
 use crate::verbs::look::look;
 use crate::view::events::{event_line, log_line};
-use crate::view::family::{Family, node_name};
 use crate::view::table::fit;
+use crate::view::words::short_id;
+use wonder_engine::run_tree::{RunTree, node_name};
 
 const FOLLOW_MS: u64 = 10_000;
 const FOLLOW_MAX: u32 = 2_000;
 
-/// `{run, seq, at, kind, …}`
+/// `{run, seq, at, kind, …}`; of all runs with the `cursor` to go on from.
 #[derive(Serialize)]
 struct EventJson<'e> {
     run: &'e str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<u64>,
     #[serde(flatten)]
     event: &'e Event,
 }
@@ -28,6 +33,12 @@ struct EventJson<'e> {
 pub(crate) async fn events(args: EventsArgs, session: &Session) -> Result<Exit, Fault> {
     let mut interrupts = Interrupts::listen();
     look(session, async |engine| {
+        if args.all {
+            return tokio::select! {
+                done = print_all_events(engine, &args, session) => done,
+                () = interrupts.next() => Ok(Exit::Interrupted),
+            };
+        }
         let run = engine.find(args.run.clone()).await?.row.run;
         tokio::select! {
             done = print_events(engine, &run, &args, session) => done,
@@ -44,7 +55,7 @@ async fn print_events(
     session: &Session,
 ) -> Result<Exit, Fault> {
     let screen = &session.screen;
-    let mut family = Family::new(run);
+    let mut family = RunTree::new(run);
     // To name what an event is about, those before it must be known; a program names things itself.
     let mut last = if screen.json { args.after } else { 0 };
     loop {
@@ -54,13 +65,42 @@ async fn print_events(
             family.learn(run, event);
             last = event.seq;
             if event.seq > args.after && screen.json {
-                screen.print_json_line(&EventJson { run, event })?;
+                screen.print_json_line(&EventJson { run, cursor: None, event })?;
             } else if event.seq > args.after {
                 let line = event_line(&family, run, event, screen.out);
                 screen.print(&format!("{}\n", fit(&line, screen.page().width)))?;
             }
         }
         if is_last(&updates, updates.events.is_empty(), run, args.follow) || screen.is_unread() {
+            return Ok(Exit::Fine);
+        }
+    }
+}
+
+/// Of all runs, by the engine's own order. Names are known as far as the events that came by told them.
+async fn print_all_events(engine: &dyn Engine, args: &EventsArgs, session: &Session) -> Result<Exit, Fault> {
+    let screen = &session.screen;
+    let mut trees: BTreeMap<String, RunTree> = BTreeMap::new();
+    let mut cursor = args.after;
+    loop {
+        let updates = engine.follow(Follow { all_after: Some(cursor), ..question(args.follow) }).await?;
+        for step in &updates.steps {
+            let broken = |error| EngineError::internal(format!("a stored step is not readable: {error}"));
+            let tree = trees.entry(step.run.clone()).or_insert_with(|| RunTree::new(&step.run));
+            for event in &step.decoded().map_err(broken)? {
+                if screen.json {
+                    let (run, cursor) = (&step.run, Some(step.cursor));
+                    screen.print_json_line(&EventJson { run, cursor, event })?;
+                    continue;
+                }
+                tree.learn(&step.run, event);
+                let line = event_line(tree, &step.run, event, screen.out);
+                let line = format!("{} {line}", screen.out.dim(short_id(&step.run)));
+                screen.print(&format!("{}\n", fit(&line, screen.page().width)))?;
+            }
+        }
+        cursor = updates.cursor.unwrap_or(cursor);
+        if (updates.steps.is_empty() && !args.follow) || screen.is_unread() {
             return Ok(Exit::Fine);
         }
     }
@@ -95,7 +135,7 @@ async fn print_logs(
     session: &Session,
 ) -> Result<Exit, Fault> {
     let screen = &session.screen;
-    let mut family = Family::new(run);
+    let mut family = RunTree::new(run);
     let mut last = 0;
     loop {
         let question = Follow {

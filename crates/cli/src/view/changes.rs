@@ -8,8 +8,8 @@ use wonder_core::event::RunChange;
 use wonder_core::graph::Mutation;
 use wonder_engine::timeline::{Mutated, Timeline};
 
-use super::family::visit_label;
 use super::words::brief;
+use wonder_engine::run_tree::visit_label;
 
 const REASON_CHARS_MAX: usize = 160;
 const OVERRIDE_CHARS_MAX: usize = 60;

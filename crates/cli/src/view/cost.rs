@@ -1,46 +1,22 @@
-//! What runs cost: one run with its children, node by node, or all runs together. Sums are integers until they
-//! are printed, and every list of a page sums up to its total. Nothing here decides what may be spent.
+//! What runs cost, as it is shown: one run with its children, node by node, or all runs together. The engine's
+//! sums are integers until they are printed here.
 
-mod bill;
 mod budget;
 mod json;
 mod page;
-mod project;
+mod totals;
 
 use serde::Serialize;
 use wonder_core::cost::{Spend, dollars};
 
-pub(crate) use bill::Bill;
-pub(crate) use budget::budgets;
 pub(crate) use json::BillJson;
 pub(crate) use page::page;
-pub(crate) use project::{Project, ProjectJson, project_page};
+pub(crate) use totals::{TotalsJson, totals_page};
+use wonder_engine::cost::Sum;
 
 use super::paint::Tone;
 use super::table::Table;
 use super::words::{dollars_as_number, duration};
-
-/// What some attempts came to.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Sum {
-    pub visits: u64,
-    pub attempts: u64,
-    /// Attempts that are tasks, not child runs.
-    pub tasks: u64,
-    /// Of actions, beyond the first of each.
-    pub tries: u64,
-    pub spend: Spend,
-}
-
-impl Sum {
-    fn add(&mut self, other: &Sum) {
-        self.visits += other.visits;
-        self.attempts += other.attempts;
-        self.tasks += other.tasks;
-        self.tries += other.tries;
-        self.spend.add(&other.spend);
-    }
-}
 
 /// What was spent, for programs. Dollars twice: as a number to read, and as the integer that sums are made of.
 #[derive(Debug, Serialize)]

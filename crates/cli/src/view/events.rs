@@ -5,15 +5,15 @@ use wonder_core::Time;
 use wonder_core::event::{Event, TokenId};
 use wonder_engine::LogLine;
 
-use super::family::Family;
 use super::paint::{Paint, Tone};
 use super::words::{brief, clean, offset};
+use wonder_engine::run_tree::RunTree;
 
 const VALUE_CHARS_MAX: usize = 80;
 const LINE_CHARS_MAX: usize = 400;
 
 /// `   12  +1.204s  task_completed  judge[2]  result={"score":7}`
-pub(crate) fn event_line(family: &Family, run: &str, event: &Event, paint: Paint) -> String {
+pub(crate) fn event_line(family: &RunTree, run: &str, event: &Event, paint: Paint) -> String {
     let json = serde_json::to_value(event).unwrap_or_default();
     let fields = json.as_object().cloned().unwrap_or_default();
     let token = fields.get("token").or_else(|| fields.get("token_id")).and_then(Json::as_u64);
@@ -59,7 +59,7 @@ fn tone(kind: &str) -> Tone {
 }
 
 /// `12:03:04.123 judge[2] | what it said`
-pub(crate) fn log_line(family: &Family, line: &LogLine, paint: Paint) -> String {
+pub(crate) fn log_line(family: &RunTree, line: &LogLine, paint: Paint) -> String {
     let label = match family.runs.get(&line.run).is_some_and(|t| t.visits.contains_key(&TokenId(line.token)))
     {
         true => family.label(&line.run, TokenId(line.token)),

@@ -8,12 +8,12 @@ use wonder_core::event::TokenId;
 use wonder_core::{RunStatus, Time, TokenStatus};
 use wonder_engine::LogLine;
 
-use super::family::Family;
 use super::paint::Paint;
 use super::row::{Columns, line};
 use super::table::fit;
 use super::tree::{Mark, Row, rows};
 use super::words::{clean, count, dollars, duration, short_id};
+use wonder_engine::run_tree::RunTree;
 
 /// Lines of output that are remembered, and how many of them a frame shows.
 const OUTPUT_KEPT_MAX: usize = 200;
@@ -44,7 +44,7 @@ impl Output {
     }
 
     /// The last of those whose tasks still run.
-    fn last(&self, family: &Family) -> Vec<&LogLine> {
+    fn last(&self, family: &RunTree) -> Vec<&LogLine> {
         let runs = |line: &&LogLine| {
             let visit = family.runs.get(&line.run).and_then(|t| t.visits.get(&TokenId(line.token)));
             visit.is_some_and(|visit| visit.status == TokenStatus::Dispatched)
@@ -55,7 +55,7 @@ impl Output {
     }
 }
 
-pub(crate) fn frame(family: &Family, output: &Output, canvas: Canvas) -> Vec<String> {
+pub(crate) fn frame(family: &RunTree, output: &Output, canvas: Canvas) -> Vec<String> {
     let Canvas { width, height, now, paint, .. } = canvas;
     let said = output.last(family);
     // One line for the head, one for the cursor below the frame.
@@ -76,7 +76,7 @@ pub(crate) fn frame(family: &Family, output: &Output, canvas: Canvas) -> Vec<Str
     lines
 }
 
-fn head(family: &Family, canvas: Canvas) -> String {
+fn head(family: &RunTree, canvas: Canvas) -> String {
     let (root, paint) = (family.root(), canvas.paint);
     let name = root.workflow.as_deref().unwrap_or("");
     let took = duration(root.ended_at.unwrap_or(canvas.now).since(root.started_at));
@@ -94,7 +94,7 @@ fn head(family: &Family, canvas: Canvas) -> String {
 }
 
 /// The root's status; `waiting` if all that is live waits for people or events.
-fn status(family: &Family) -> &'static str {
+fn status(family: &RunTree) -> &'static str {
     let root = family.root().status;
     let mut live = family.runs.values().flat_map(|run| run.visits.values()).filter(|v| v.ended_at.is_none());
     let waits = |status: TokenStatus| match status {

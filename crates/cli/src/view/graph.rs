@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use wonder_core::TokenStatus;
-use wonder_core::event::RunChange;
 use wonder_core::graph::Graph;
-use wonder_engine::RunView;
-use wonder_engine::timeline::{Timeline, Visit};
+use wonder_engine::timeline::Timeline;
+use wonder_engine::{EdgeView, GraphView, NodeView, RunView, extended};
 use wonder_spec::{Mark, Overlay, Stand, dot_of_run, mermaid_of_run};
 
 use super::changes::{self, ChangeJson};
-use super::family::{is_gather, node_name};
 use super::paint::spoken;
 use super::words::{clean, count};
 use crate::args::Drawing;
@@ -23,59 +21,21 @@ pub(crate) struct RunGraph<'t> {
     before: &'t Graph,
     now: Graph,
     timeline: &'t Timeline,
-    stood: BTreeMap<String, Stood>,
-}
-
-/// What is known of one node.
-#[derive(Debug, Default)]
-struct Stood {
-    visits: u64,
-    by_stand: BTreeMap<Stand, u64>,
-    /// Of its last visit.
-    last: Option<Stand>,
+    view: GraphView,
 }
 
 impl<'t> RunGraph<'t> {
     /// None if a recorded change does not fit the graph: then the definition is not the run's.
     pub(crate) fn of(before: &'t Graph, timeline: &'t Timeline) -> Option<RunGraph<'t>> {
-        let mut now = before.clone();
-        for mutated in &timeline.mutations {
-            if let RunChange::Graph(mutation) = &mutated.what {
-                now = now.grown(mutation).ok()?;
-            }
-        }
-        let mut graph = RunGraph { before, now, timeline, stood: BTreeMap::new() };
-        timeline.visits.values().for_each(|visit| graph.stand(visit));
-        Some(graph)
-    }
-
-    fn stand(&mut self, visit: &Visit) {
-        let stand = stand_of(visit.status);
-        let counts = self.counts(visit);
-        let stood = self.stood.entry(self.title(&visit.node)).or_default();
-        stood.last = Some(stand);
-        if counts {
-            stood.visits += 1;
-            *stood.by_stand.entry(stand).or_default() += 1;
-        }
-    }
-
-    /// The box a node is drawn as: in a dag its unit's, but for what the run put behind one.
-    fn title(&self, node: &str) -> String {
-        let added = self.now.find_node(node).is_some_and(|ix| self.now.node(ix).stands_for.is_some());
-        let whole = added || !self.now.is_dag();
-        if whole { node.to_owned() } else { node_name(node).to_owned() }
-    }
-
-    /// People count the items of a dag's `foreach`, not what spreads and gathers them.
-    fn counts(&self, visit: &Visit) -> bool {
-        let items = format!("{}[]", visit.node);
-        !(self.now.is_dag() && (is_gather(&visit.node) || self.now.find_node(&items).is_some()))
+        let now = extended(before, timeline)?;
+        let view = GraphView::of_run(before, &now, timeline);
+        Some(RunGraph { before, now, timeline, view })
     }
 
     fn overlay(&self) -> Overlay<'_> {
-        let mark = |stood: &Stood| Mark { stand: stood.last.unwrap_or(Stand::Unreached), note: stood.note() };
-        let marks = self.stood.iter().map(|(title, stood)| (title.clone(), mark(stood))).collect();
+        let visited = self.view.nodes.iter().filter(|node| node.status.is_some());
+        let mark = |node: &NodeView| Mark { stand: stand_of(node.status), note: note(node) };
+        let marks = visited.map(|node| (node.id.to_string(), mark(node))).collect();
         Overlay { before: self.before, marks }
     }
 
@@ -96,20 +56,24 @@ impl<'t> RunGraph<'t> {
     }
 }
 
-impl Stood {
-    /// `5 visits: 4 completed, 1 failed`
-    fn note(&self) -> String {
-        let visits = count(self.visits, "visit");
-        if self.by_stand.len() < 2 {
-            return visits;
-        }
-        let parts: Vec<String> =
-            self.by_stand.iter().map(|(stand, number)| format!("{number} {}", stand.as_str())).collect();
-        format!("{visits}: {}", parts.join(", "))
+/// `5 visits: 4 completed, 1 failed`
+fn note(node: &NodeView) -> String {
+    let visits = count(node.visits, "visit");
+    let mut by_stand: BTreeMap<Stand, u64> = BTreeMap::new();
+    for (status, number) in &node.by_status {
+        *by_stand.entry(stand_of(Some(*status))).or_default() += number;
     }
+    if by_stand.len() < 2 {
+        return visits;
+    }
+    let parts: Vec<String> =
+        by_stand.iter().map(|(stand, number)| format!("{number} {}", stand.as_str())).collect();
+    format!("{visits}: {}", parts.join(", "))
 }
 
-fn stand_of(status: TokenStatus) -> Stand {
+/// Of a node by the status of its last visit.
+fn stand_of(status: Option<TokenStatus>) -> Stand {
+    let Some(status) = status else { return Stand::Unreached };
     match status {
         TokenStatus::Completed | TokenStatus::WaitingForSiblings => Stand::Completed,
         TokenStatus::Failed | TokenStatus::TimedOut => Stand::Failed,
@@ -135,18 +99,18 @@ pub(crate) struct GraphJson<'v> {
     status: wonder_engine::Status,
     format: &'static str,
     text: String,
-    nodes: Vec<NodeJson>,
+    nodes: Vec<NodeJson<'v>>,
+    edges: &'v [EdgeView],
     mutations: Vec<ChangeJson<'v>>,
 }
 
 #[derive(Debug, Serialize)]
-struct NodeJson {
-    node: String,
+struct NodeJson<'v> {
+    node: &'v str,
     /// Of its last visit; `unreached` without one.
     state: &'static str,
-    visits: u64,
-    /// By the run, not in its definition.
-    added: bool,
+    #[serde(flatten)]
+    view: &'v NodeView,
 }
 
 impl<'v> GraphJson<'v> {
@@ -158,24 +122,15 @@ impl<'v> GraphJson<'v> {
             status: view.row.status,
             format: if format == Drawing::Dot { "dot" } else { "mermaid" },
             text: graph.text(view, format),
-            nodes: graph.nodes(),
+            nodes: graph.view.nodes.iter().map(NodeJson::of).collect(),
+            edges: &graph.view.edges,
             mutations: changes::json(graph.timeline),
         }
     }
 }
 
-impl RunGraph<'_> {
-    fn nodes(&self) -> Vec<NodeJson> {
-        let drawn = |node: &&wonder_core::graph::Node| self.title(&node.reference) == *node.reference;
-        let one = |node: &wonder_core::graph::Node| {
-            let stood = self.stood.get(&*node.reference);
-            NodeJson {
-                node: node.reference.to_string(),
-                state: stood.and_then(|stood| stood.last).unwrap_or(Stand::Unreached).as_str(),
-                visits: stood.map_or(0, |stood| stood.visits),
-                added: self.before.find_node(&node.reference).is_none(),
-            }
-        };
-        self.now.nodes.iter().filter(drawn).map(one).collect()
+impl<'v> NodeJson<'v> {
+    fn of(view: &'v NodeView) -> NodeJson<'v> {
+        NodeJson { node: &view.id, state: stand_of(view.status).as_str(), view }
     }
 }

@@ -4,11 +4,12 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use wonder_core::Time;
 use wonder_core::event::GateKind;
-use wonder_engine::{GateView, RunRow, Status};
+use wonder_engine::timeline::GateAnswer;
+use wonder_engine::{GateDetails, GateView, RunRow, Status};
 
 use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
 use super::table::Table;
-use super::words::{ago, brief, dollars, dollars_as_number, duration, short_id};
+use super::words::{ago, brief, brief_value, clean, dollars, dollars_as_number, duration, short_id};
 
 /// One run of `list -o json`.
 #[derive(Debug, Serialize)]
@@ -23,6 +24,7 @@ pub(crate) struct RunJson<'r> {
     ended_at: Option<Time>,
     cost_usd: f64,
     tokens: u64,
+    project: &'r str,
     driven: bool,
     labels: &'r BTreeMap<String, String>,
 }
@@ -40,6 +42,7 @@ impl<'r> RunJson<'r> {
             ended_at: row.ended_at,
             cost_usd: dollars_as_number(row.usd_micros),
             tokens: row.tokens,
+            project: &row.project,
             driven: row.driven,
             labels: &row.labels,
         }
@@ -144,4 +147,33 @@ fn kind(kind: GateKind) -> &'static str {
         GateKind::Budget => "budget",
         GateKind::Outcome => "outcome",
     }
+}
+
+/// One gate with its history, one line for each thing that happened to it.
+pub(crate) fn gate(details: &GateDetails, page: Page) -> String {
+    let (paint, gate) = (page.paint, &details.gate);
+    let at = details.at.as_ref().map_or(String::new(), |at| format!(" at {at}"));
+    let status = if details.open { "open" } else { "closed" };
+    let mut lines = vec![
+        format!("{} {}", paint.strong(&clean(&gate.title)), paint.dim(&format!("({}{at})", details.id))),
+        format!("{} gate of {}, {status}", kind(gate.kind), details.workflow),
+    ];
+    lines.extend(gate.body.iter().flat_map(|body| body.lines().map(clean)));
+    let mut history: Vec<(Time, String)> = vec![(gate.opened_at, "opened".to_owned())];
+    let answered =
+        |answer: &GateAnswer| format!("{} answered {}", answer.by, brief_value(&answer.answer, 200));
+    history.extend(gate.answers.iter().map(|answer| (answer.at, answered(answer))));
+    history.extend(gate.reminded_at.iter().map(|at| (*at, "reminded".to_owned())));
+    history.extend(gate.passed_on.iter().map(|(at, to)| (*at, format!("passed on to {}", to.join(", ")))));
+    if let Some(end) = gate.closed.as_ref().filter(|end| !end.answered) {
+        history.push((end.at, format!("closed by {} without an answer", end.by)));
+    }
+    history.sort_by_key(|(at, _)| *at);
+    lines.extend(history.iter().map(|(at, what)| format!("  {} {what}", paint.dim(&at.to_string()))));
+    if details.open {
+        let asked = if gate.assignees.is_empty() { "anybody".to_owned() } else { gate.assignees.join(", ") };
+        let until = gate.deadline.map_or(String::new(), |at| format!(" until {at}"));
+        lines.push(format!("  waits for {asked}{until}: wonder answer {}", details.id));
+    }
+    lines.join("\n") + "\n"
 }

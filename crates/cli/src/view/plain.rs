@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wonder_core::Time;
 use wonder_core::event::{CancelReason, Clocked, Event, EventKind, GateRecord, PauseReason, TimeoutType};
-use wonder_core::event::{TimeoutPolicy, TokenId};
+use wonder_core::event::{GateId, TimeoutPolicy, TokenId};
 use wonder_engine::{LogLine, Updates};
 
-use super::family::{Family, is_gather, node_name};
 use super::paint::{Paint, Tone};
 use super::words::{brief, brief_value, clean, count, dollars, duration, offset, short_id};
+use wonder_engine::run_tree::{RunTree, is_gather, node_name};
 
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// Turns events and output into lines.
 #[derive(Debug)]
 pub(crate) struct Narrator {
-    pub family: Family,
+    pub family: RunTree,
     /// Times are told since this; by default since the run's start.
     epoch: Option<Time>,
     /// What happened before is learnt and not told.
@@ -26,7 +26,7 @@ pub(crate) struct Narrator {
 }
 
 /// What is said about an event: who, and what.
-struct Said {
+struct Sentence {
     who: String,
     tone: Tone,
     what: String,
@@ -35,7 +35,7 @@ struct Said {
 impl Narrator {
     pub(crate) fn new(run: &str, since: Option<Time>, paint: Paint) -> Narrator {
         let from = since.unwrap_or(Time(i64::MIN));
-        Narrator { family: Family::new(run), epoch: since, since: from, paint }
+        Narrator { family: RunTree::new(run), epoch: since, since: from, paint }
     }
 
     /// The lines for what is new, in the order it happened: what a task said comes before its end.
@@ -48,7 +48,7 @@ impl Narrator {
             if event.at < self.since || spreads.contains(&(run, event.seq)) {
                 continue;
             }
-            let Some(said) = self.event(run, event) else { continue };
+            let Some(sentence) = self.describe(run, &event.kind, event.at) else { continue };
             let ends = ended_attempt(&event.kind);
             logs.retain(|line| {
                 let own = line.run == run && ends == Some(TokenId(line.token));
@@ -58,17 +58,17 @@ impl Narrator {
                 }
                 !earlier
             });
-            lines.push(self.line(event.at, &said));
+            lines.push(self.line(event.at, &sentence));
         }
         lines.extend(logs.into_iter().map(|line| self.output(line)));
         lines
     }
 
-    fn line(&self, at: Time, said: &Said) -> String {
+    fn line(&self, at: Time, sentence: &Sentence) -> String {
         let time = self.paint.dim(&format!("{:>9}", self.offset(at)));
-        let what = self.paint.tone(said.tone, &said.what);
-        let gap = if said.who.is_empty() { "" } else { " " };
-        format!("{time}  {}{gap}{what}", self.paint.strong(&said.who))
+        let what = self.paint.tone(sentence.tone, &sentence.what);
+        let gap = if sentence.who.is_empty() { "" } else { " " };
+        format!("{time}  {}{gap}{what}", self.paint.strong(&sentence.who))
     }
 
     fn output(&self, line: &LogLine) -> String {
@@ -81,36 +81,24 @@ impl Narrator {
         offset(at.since(self.epoch.unwrap_or(self.family.root().started_at)))
     }
 
-    fn event(&self, run: &str, event: &Event) -> Option<Said> {
-        let kind = &event.kind;
-        self.of_task(run, kind, event.at)
-            .or_else(|| self.of_wait(run, event))
-            .or_else(|| self.of_group(run, kind))
-            .or_else(|| self.of_gate(run, kind))
-            .or_else(|| self.of_run(run, kind))
-    }
-
-    fn said(&self, run: &str, token: TokenId, tone: Tone, what: String) -> Option<Said> {
-        let visit = self.family.runs.get(run)?.visits.get(&token);
-        if visit.is_some_and(|visit| is_gather(&visit.node)) && tone != Tone::Bad {
-            return None;
-        }
-        Some(Said { who: self.family.label(run, token), tone, what })
-    }
-
-    fn of_task(&self, run: &str, kind: &EventKind, at: Time) -> Option<Said> {
+    /// One kind, one sentence or none: a flat table, so that a new kind cannot be forgotten here.
+    fn describe(&self, run: &str, kind: &EventKind, at: Time) -> Option<Sentence> {
+        let child = run != self.family.root;
+        let told = |tone: Tone, what: String| Some(Sentence { who: self.family.run_label(run), tone, what });
+        let at_gate =
+            |gate: &GateId, tone: Tone, what: String| told(tone, format!("gate {run}:{gate} {what}"));
         match kind {
             EventKind::TaskDispatched { token, attempt: 1, .. } => {
-                self.said(run, *token, Tone::Plain, "started".to_owned())
+                self.of_visit(run, *token, Tone::Plain, "started".to_owned())
             }
             EventKind::TaskDispatched { token, attempt, .. } => {
-                self.said(run, *token, Tone::Plain, format!("started attempt {attempt}"))
+                self.of_visit(run, *token, Tone::Plain, format!("started attempt {attempt}"))
             }
             EventKind::TaskRetrying { token, failure, wake_at, .. } => {
                 let wait = wake_at.since(at);
                 let when = if wait == 0 { "at once".to_owned() } else { format!("in {}", duration(wait)) };
                 let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
-                self.said(run, *token, Tone::Attention, format!("retrying {when}: {reason}"))
+                self.of_visit(run, *token, Tone::Attention, format!("retrying {when}: {reason}"))
             }
             EventKind::TaskCompleted { token, report, .. } => {
                 let visit = self.family.runs.get(run)?.visits.get(token);
@@ -120,57 +108,53 @@ impl Narrator {
                 {
                     what.push_str(&format!(" · {}", dollars(micros)));
                 }
-                self.said(run, *token, Tone::Good, what)
+                self.of_visit(run, *token, Tone::Good, what)
             }
             EventKind::TaskFailed { token, failure, handled, .. } => {
                 let goes_on = if *handled { " (a failure transition goes on from here)" } else { "" };
                 let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
-                self.said(run, *token, Tone::Bad, format!("failed: {reason}{goes_on}"))
+                self.of_visit(run, *token, Tone::Bad, format!("failed: {reason}{goes_on}"))
             }
             EventKind::TokenSkipped { token, failure, .. } => {
                 let reason =
                     failure.as_ref().map(|f| format!(": {}", brief(&f.to_string(), MESSAGE_CHARS_MAX)));
-                self.said(run, *token, Tone::Dim, format!("skipped{}", reason.unwrap_or_default()))
+                self.of_visit(run, *token, Tone::Dim, format!("skipped{}", reason.unwrap_or_default()))
             }
             EventKind::TokenCancelled { token, reason, .. } => {
                 // What had not begun ends without a word.
                 let visit = self.family.runs.get(run)?.visits.get(token)?;
                 visit.started_at?;
-                self.said(run, *token, Tone::Dim, format!("cancelled: {}", cancel_reason(*reason)))
+                self.of_visit(run, *token, Tone::Dim, format!("cancelled: {}", cancel_reason(*reason)))
             }
             EventKind::TokenTimedOut { token, timeout_type, timeout_duration_ms, policy_applied, .. } => {
                 let whose = timeout_of(*timeout_type);
                 let after = duration(*timeout_duration_ms);
                 let what = format!("{whose} timed out after {after}: {}", policy(*policy_applied));
                 let who = token.map_or(String::new(), |token| self.family.label(run, token));
-                Some(Said { who, tone: Tone::Bad, what })
+                Some(Sentence { who, tone: Tone::Bad, what })
             }
-            _ => None,
-        }
-    }
-
-    fn of_wait(&self, run: &str, event: &Event) -> Option<Said> {
-        match &event.kind {
             EventKind::SleepStarted { token, until, .. } => {
-                let what = format!("sleeps for {}", duration(until.since(event.at)));
-                self.said(run, *token, Tone::Plain, what)
+                let what = format!("sleeps for {}", duration(until.since(at)));
+                self.of_visit(run, *token, Tone::Plain, what)
             }
             EventKind::EventAwaited { token, event, key, .. } => {
                 let key = if key.is_null() { String::new() } else { format!(" with key {key}") };
-                self.said(run, *token, Tone::Attention, format!("waits for event {event}{key}"))
+                self.of_visit(run, *token, Tone::Attention, format!("waits for event {event}{key}"))
             }
             EventKind::EventReceived { event, payload, token, .. } => {
                 let what = format!("event {event} came: {}", brief_value(payload, 80));
                 match token {
-                    Some(token) => self.said(run, *token, Tone::Plain, what),
-                    None => {
-                        Some(Said { who: String::new(), tone: Tone::Plain, what: format!("{what} (kept)") })
-                    }
+                    Some(token) => self.of_visit(run, *token, Tone::Plain, what),
+                    None => Some(Sentence {
+                        who: String::new(),
+                        tone: Tone::Plain,
+                        what: format!("{what} (kept)"),
+                    }),
                 }
             }
             EventKind::ChildStarted { token, child, workflow, .. } => {
                 let what = format!("started child run {} of {workflow}", short_id(child));
-                self.said(run, *token, Tone::Plain, what)
+                self.of_visit(run, *token, Tone::Plain, what)
             }
             EventKind::ChildCompleted { token, outcome, spend, .. } => {
                 let tone = if &**outcome == "completed" { Tone::Good } else { Tone::Bad };
@@ -179,19 +163,13 @@ impl Narrator {
                 } else {
                     String::new()
                 };
-                self.said(run, *token, tone, format!("child run {outcome}{cost}"))
+                self.of_visit(run, *token, tone, format!("child run {outcome}{cost}"))
             }
-            _ => None,
-        }
-    }
-
-    fn of_group(&self, run: &str, kind: &EventKind) -> Option<Said> {
-        match kind {
             EventKind::FanOut { token, total, items, joins_at, .. } => {
                 let what = count((*total).into(), if items.is_null() { "branch" } else { "item" });
                 let joins = joins_at.as_deref().filter(|node| !is_gather(node));
                 let joins = joins.map_or(String::new(), |node| format!(", joined at {}", node_name(node)));
-                self.said(run, *token, Tone::Plain, format!("fans out: {what}{joins}"))
+                self.of_visit(run, *token, Tone::Plain, format!("fans out: {what}{joins}"))
             }
             EventKind::FanIn { group, node, arrived, total, .. } => {
                 let group = self.family.runs.get(run)?.groups.get(group);
@@ -200,28 +178,19 @@ impl Narrator {
                     None => self.family.node_label(run, node),
                 };
                 let what = format!("fan-in: {arrived} of {total} arrived");
-                Some(Said { who, tone: Tone::Plain, what })
+                Some(Sentence { who, tone: Tone::Plain, what })
             }
             EventKind::FanInFailed { group, failure, .. } => {
                 let origin = self.family.runs.get(run)?.groups.get(group)?.origin;
                 let what = format!("fan-in failed: {}", brief(&failure.to_string(), MESSAGE_CHARS_MAX));
-                self.said(run, origin, Tone::Bad, what)
+                self.of_visit(run, origin, Tone::Bad, what)
             }
-            _ => None,
-        }
-    }
-
-    fn of_gate(&self, run: &str, kind: &EventKind) -> Option<Said> {
-        let at_gate = |gate: &wonder_core::event::GateId, tone: Tone, what: String| {
-            Some(Said { who: self.family.run_label(run), tone, what: format!("gate {run}:{gate} {what}") })
-        };
-        match kind {
             EventKind::GateOpened { gate, token, record, .. } => {
                 let who = match token {
                     Some(token) => self.family.label(run, *token),
                     None => self.family.run_label(run),
                 };
-                Some(Said { who, tone: Tone::Attention, what: gate_opened(run, gate.0, record) })
+                Some(Sentence { who, tone: Tone::Attention, what: gate_opened(run, gate.0, record) })
             }
             EventKind::GateAnswered { gate, by, answer, closes } => {
                 let more = if *closes { "" } else { " (more answers are wanted)" };
@@ -233,14 +202,6 @@ impl Narrator {
             EventKind::GateReassigned { gate, assignees } => {
                 at_gate(gate, Tone::Attention, format!("now asks {}", assignees.join(", ")))
             }
-            _ => None,
-        }
-    }
-
-    fn of_run(&self, run: &str, kind: &EventKind) -> Option<Said> {
-        let child = run != self.family.root;
-        let told = |tone: Tone, what: String| Some(Said { who: self.family.run_label(run), tone, what });
-        match kind {
             // A child's start and end are told by its parent.
             EventKind::RunStarted { .. }
             | EventKind::RunCompleted { .. }
@@ -286,8 +247,28 @@ impl Narrator {
             }
             EventKind::RunCancelled { reason } => told(Tone::Dim, format!("run cancelled: {reason}")),
             EventKind::RunForked { from, .. } => told(Tone::Plain, format!("run {run} forked from {from}")),
-            _ => None,
+            // What moves a run on without being news to a person.
+            EventKind::RunReleased
+            | EventKind::RunYielded
+            | EventKind::RunContinued
+            | EventKind::TokenCreated { .. }
+            | EventKind::TokenAbandoned { .. }
+            | EventKind::TokenReleased { .. }
+            | EventKind::LateReport { .. }
+            | EventKind::ContextUpdated { .. }
+            | EventKind::EventTaken { .. }
+            | EventKind::BranchArrived { .. }
+            | EventKind::GroupClosed { .. } => None,
         }
+    }
+
+    /// About one visit; the node that gathers a dag's `foreach` is worth a word only when it breaks.
+    fn of_visit(&self, run: &str, token: TokenId, tone: Tone, what: String) -> Option<Sentence> {
+        let visit = self.family.runs.get(run)?.visits.get(&token);
+        if visit.is_some_and(|visit| is_gather(&visit.node)) && tone != Tone::Bad {
+            return None;
+        }
+        Some(Sentence { who: self.family.label(run, token), tone, what })
     }
 }
 
@@ -321,19 +302,19 @@ fn spreads(events: &[(String, Event)]) -> BTreeSet<(&str, u64)> {
 /// end is known to its parent.
 fn in_order(events: &[(String, Event)]) -> Vec<(&str, &Event)> {
     let mut queues: BTreeMap<&str, VecDeque<&Event>> = BTreeMap::new();
-    let mut unborn: BTreeSet<&str> = BTreeSet::new();
+    let mut not_begun: BTreeSet<&str> = BTreeSet::new();
     for (run, event) in events {
         queues.entry(run).or_default().push_back(event);
         if let EventKind::ChildStarted { child, .. } = &event.kind {
-            unborn.insert(child);
+            not_begun.insert(child);
         }
     }
     let mut story = Vec::with_capacity(events.len());
-    while let Some(run) = next_run(&queues, &unborn) {
+    while let Some(run) = next_run(&queues, &not_begun) {
         let queue = queues.get_mut(run);
         let Some(event) = queue.and_then(VecDeque::pop_front) else { break };
         if let EventKind::ChildStarted { child, .. } = &event.kind {
-            unborn.remove(&**child);
+            not_begun.remove(&**child);
         }
         if queues[run].is_empty() {
             queues.remove(run);
@@ -343,10 +324,10 @@ fn in_order(events: &[(String, Event)]) -> Vec<(&str, &Event)> {
     story
 }
 
-fn next_run<'e>(queues: &BTreeMap<&'e str, VecDeque<&Event>>, unborn: &BTreeSet<&str>) -> Option<&'e str> {
+fn next_run<'e>(queues: &BTreeMap<&'e str, VecDeque<&Event>>, not_begun: &BTreeSet<&str>) -> Option<&'e str> {
     let head = |queue: &VecDeque<&Event>| queue.front().map(|event| event.at);
     let waits = |run: &str, queue: &VecDeque<&Event>| match queue.front().map(|event| &event.kind) {
-        _ if unborn.contains(run) => true,
+        _ if not_begun.contains(run) => true,
         Some(EventKind::ChildCompleted { child, .. }) => queues.contains_key(&**child),
         _ => false,
     };

@@ -7,10 +7,9 @@ use console::measure_text_width;
 pub(crate) use json::ShowJson;
 use wonder_core::Time;
 use wonder_core::state::Metrics;
-use wonder_engine::timeline::{BudgetChange, Timeline};
+use wonder_engine::timeline::Timeline;
 use wonder_engine::{GateView, RunView};
 
-use super::family::Family;
 use super::list::Page;
 use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
 use super::result::{answer_line, failure};
@@ -18,11 +17,12 @@ use super::row::{Columns, line};
 use super::tree::{Row, rows};
 use super::words::{ago, brief, clean, count, dollars, duration, wrapped};
 use super::{changes, walk};
+use wonder_engine::run_tree::RunTree;
 
 /// Where nothing tells how wide a page is.
 const WIDTH: usize = 100;
 
-pub(crate) fn page(view: &RunView, family: &Family, gates: &[GateView], page: Page) -> String {
+pub(crate) fn page(view: &RunView, family: &RunTree, gates: &[GateView], page: Page) -> String {
     let width = page.width.unwrap_or(WIDTH);
     let sized = Page { width: Some(width), ..page };
     let mut out = head(view, family.root(), page);
@@ -76,7 +76,7 @@ fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
     lines.push(("took", took.join(" · ")));
     lines.push(("metrics", metrics(&view.metrics)));
     if let Some(budget) = view.budget_usd_micros {
-        let budget = budget.saturating_add(raised_usd_micros(timeline));
+        let budget = budget.saturating_add(timeline.run_budget.raised.usd_micros);
         lines.push(("budget", format!("{} of {} spent", dollars(row.usd_micros), dollars(budget))));
     }
     if !row.labels.is_empty() {
@@ -89,15 +89,6 @@ fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
     lines.iter().map(|(name, text)| format!("{} {text}\n", paint.dim(&format!("{name:<9}")))).collect()
 }
 
-/// What people added to the run's own budget.
-fn raised_usd_micros(timeline: &Timeline) -> u64 {
-    let of_run = timeline.budget.iter().filter(|news| news.node.is_none());
-    of_run.fold(0, |sum: u64, news| match news.what {
-        BudgetChange::Raised { usd_micros, .. } => sum.saturating_add(usd_micros),
-        _ => sum,
-    })
-}
-
 /// Nodes by what became of them, and what it took: nothing is left out for being nothing.
 fn metrics(metrics: &Metrics) -> String {
     let Metrics { nodes_completed, nodes_failed, nodes_skipped, retries, mutations_applied } = metrics;
@@ -107,7 +98,7 @@ fn metrics(metrics: &Metrics) -> String {
 }
 
 /// Of the run, and of its children under their names.
-fn changed(family: &Family, page: Page) -> Vec<String> {
+fn changed(family: &RunTree, page: Page) -> Vec<String> {
     let width = page.width.unwrap_or(WIDTH).saturating_sub(2);
     let mut lines = changes::lines(family.root());
     for (run, timeline) in family.runs.iter().filter(|(run, _)| **run != family.root) {

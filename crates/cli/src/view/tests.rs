@@ -14,6 +14,7 @@ use super::paint::Paint;
 use super::plain::Narrator;
 use super::result::{Outcome, failure, remedies, summary, waits};
 use super::show::{self, ShowJson};
+use super::why;
 use crate::stage::{ROOT, START, Stage};
 
 const PANEL: &str = r#"
@@ -279,7 +280,9 @@ fn events_have_a_line_each() {
 
 #[test]
 fn why_names_what_is_waited_for() {
-    insta::assert_snapshot!("why", panel().play(850).why().join("\n"));
+    let reasons = panel().play(850).why();
+    let lines: Vec<String> = reasons.iter().map(|why| why::line(ROOT, why)).collect();
+    insta::assert_snapshot!("why", lines.join("\n"));
 }
 
 #[test]

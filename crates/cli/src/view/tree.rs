@@ -9,8 +9,8 @@ use wonder_core::event::{GroupId, TokenId};
 use wonder_core::{Time, TokenStatus, Value};
 use wonder_engine::timeline::{GroupView, Timeline, Visit};
 
-use super::family::{Family, is_gather, node_name, visit_label};
 use super::words::{brief_value, count, duration, short_id};
+use wonder_engine::run_tree::{RunTree, is_gather, node_name, visit_label};
 
 /// More siblings of one node than this are one row.
 pub(crate) const SIBLINGS_MAX: usize = 20;
@@ -66,14 +66,14 @@ impl Row {
 }
 
 /// The whole family, from its root.
-pub(crate) fn rows(family: &Family, now: Time) -> Vec<Row> {
+pub(crate) fn rows(family: &RunTree, now: Time) -> Vec<Row> {
     let mut tree = Tree { family, now, rows: Vec::new() };
     tree.run(&family.root, 0);
     tree.rows
 }
 
 struct Tree<'f> {
-    family: &'f Family,
+    family: &'f RunTree,
     now: Time,
     rows: Vec<Row>,
 }

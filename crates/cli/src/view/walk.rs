@@ -8,11 +8,11 @@ use wonder_core::event::GateId;
 use wonder_core::{Time, TokenStatus};
 use wonder_engine::timeline::{Move, Visit};
 
-use super::family::Family;
 use super::list::Page;
 use super::paint::token_tone;
 use super::table::{fit, pad_left};
 use super::words::{brief, count, duration, offset, short_id};
+use wonder_engine::run_tree::RunTree;
 
 /// Walks that are shown: of one node, and of all.
 const OF_A_NODE_MAX: usize = 3;
@@ -67,7 +67,7 @@ struct Walk<'t> {
 }
 
 /// Nothing if every token went straight.
-pub(crate) fn lines(family: &Family, page: Page) -> Vec<String> {
+pub(crate) fn lines(family: &RunTree, page: Page) -> Vec<String> {
     let all = winding(family);
     let shown = chosen(&all);
     let began = family.root().started_at;
@@ -89,7 +89,7 @@ pub(crate) fn lines(family: &Family, page: Page) -> Vec<String> {
     lines.iter().map(|line| fit(line, width).into_owned()).collect()
 }
 
-fn winding(family: &Family) -> Vec<Walk<'_>> {
+fn winding(family: &RunTree) -> Vec<Walk<'_>> {
     let winds = |step: &Move| matches!(step.to, TokenStatus::Retrying | TokenStatus::Escalated);
     let mut all = Vec::new();
     for (run, timeline) in &family.runs {

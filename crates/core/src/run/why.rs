@@ -1,6 +1,8 @@
-//! Why a run is where it is: what each live token waits for, in words.
+//! Why a run is where it is: what each live token waits for, as data, and the words for it.
 
 use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use super::Run;
 use crate::cost::{Allowance, dollars};
@@ -13,15 +15,19 @@ use crate::time::Time;
 use crate::value::Value;
 
 /// One live token, or the run itself, and what it waits for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Waiting {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<TokenId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchRef>,
     pub on: WaitsFor,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "for", rename_all = "snake_case")]
 pub enum WaitsFor {
     Task {
         attempt: u32,

@@ -31,17 +31,23 @@ const MAY_USE: [(&str, &[(&str, &str)]); 3] = [
 ];
 
 /// Who may know whom.
-const MAY_KNOW: [(&str, &[&str]); 9] = [
+const MAY_KNOW: [(&str, &[&str]); 10] = [
+    ("blobs", &[]),
     ("lang", &[]),
     ("graph", &["wonder-lang"]),
     ("core", &["wonder-graph", "wonder-lang"]),
     ("spec", &["wonder-core"]),
-    ("sim", &["wonder-core", "wonder-spec"]),
+    ("sim", &["wonder-core", "wonder-engine", "wonder-spec"]),
     ("engine", &["wonder-core"]),
     ("actions", &["wonder-core"]),
-    ("host", &["wonder-actions", "wonder-core", "wonder-engine"]),
+    ("host", &["wonder-actions", "wonder-blobs", "wonder-core", "wonder-engine"]),
     ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-spec"]),
 ];
+
+/// The same for tests that are crates of their own: the checker shares no code with what it checks, and only
+/// the conformance suite knows both the simulator and a host.
+const TESTS_MAY_KNOW: [(&str, &[&str]); 2] =
+    [("checker", &[]), ("conformance", &["wonder-core", "wonder-engine", "wonder-host", "wonder-sim"])];
 
 /// What acts; none of it may be in the tree of a crate that only decides or reads.
 const ACTS: [&str; 6] = ["tokio", "reqwest", "rusqlite", "hyper", "mio", "rustix"];
@@ -125,6 +131,16 @@ fn crates_know_only_whom_they_may() {
         let wonders: Vec<String> =
             keys(&manifest, "dependencies").into_iter().filter(|k| k.starts_with("wonder-")).collect();
         assert_eq!(wonders, known, "dependencies of {name}");
+    }
+    for (name, known) in TESTS_MAY_KNOW {
+        let manifest = read(&root().join(format!("tests/{name}/Cargo.toml")));
+        let sections = ["dependencies", "dev-dependencies"];
+        let wonders: Vec<String> = sections
+            .into_iter()
+            .flat_map(|section| keys(&manifest, section))
+            .filter(|key| key.starts_with("wonder-"))
+            .collect();
+        assert_eq!(wonders, known, "dependencies of tests/{name}");
     }
     let listed: Vec<&str> = MAY_KNOW.iter().map(|(name, _)| *name).collect();
     for entry in std::fs::read_dir(root().join("crates")).expect("crates/ is there") {

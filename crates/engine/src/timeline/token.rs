@@ -1,51 +1,58 @@
 //! Tokens and their attempts as events tell of them.
 
-use wonder_core::TokenStatus;
 use wonder_core::command::Overrides;
-use wonder_core::event::{CancelReason, EventKind, Report, Then, TokenId};
+use wonder_core::cost::Allowance;
+use wonder_core::def::Name;
+use wonder_core::error::Failure;
+use wonder_core::event::{BranchRef, CancelReason, EventKind, Report, Then, TokenId};
+use wonder_core::{Time, TokenStatus, Value};
 
 use super::Timeline;
 use super::visit::{Attempt, Now, Visit};
 
+/// What a token's work came to: completed or skipped.
+pub(super) struct Done<'e> {
+    pub(super) result: &'e Value,
+    pub(super) then: Then,
+    pub(super) skipped: bool,
+    pub(super) failure: Option<&'e Failure>,
+}
+
 impl Timeline {
-    pub(super) fn learn_of_token(&mut self, kind: &EventKind, now: Now) {
-        if let EventKind::TokenCreated { token, node, parent, branch, .. } = kind {
-            let visit = Visit { branch: *branch, ..Visit::new(*token, node.clone(), *parent, now) };
-            self.visits.insert(*token, visit);
-            return;
+    pub(super) fn token_created(&mut self, kind: &EventKind, now: Now) {
+        let EventKind::TokenCreated { token, node, parent, via, branch, .. } = kind else {
+            unreachable!("called with a token_created only");
+        };
+        let visit = Visit::new(*token, node.clone(), *parent, now);
+        self.visits.insert(*token, Visit { branch: *branch, via: via.clone(), ..visit });
+        if let Some(at) = branch {
+            self.join_branch(*at, *token);
         }
-        if let EventKind::TaskRetrying { token, overrides, .. } = kind {
-            self.overridden(*token, overrides);
-        }
-        let Some(word) = word(kind) else { return };
-        let Some(visit) = self.reported(word.token, word.attempt, word.report.as_ref(), now) else { return };
-        match kind {
-            EventKind::TaskCompleted { then: Then::Arrives(group), .. } => {
-                self.arrive(word.token, *group, now);
-            }
-            EventKind::TaskCompleted { .. } => {
-                visit.to(TokenStatus::Completed, now);
-            }
-            EventKind::TaskFailed { failure, timed_out, handled, .. } => {
-                let end = if *timed_out { TokenStatus::TimedOut } else { TokenStatus::Failed };
-                visit.broke(end, Some(failure.to_string()), now);
-                if !handled {
-                    self.kept.insert(word.token);
-                }
-            }
-            EventKind::TokenCancelled { reason, .. } => {
-                visit.to(TokenStatus::Cancelled, now);
-                let wanted = matches!(reason, CancelReason::BranchFailed | CancelReason::RunCancelled);
-                if wanted && !visit.straggler {
-                    self.kept.insert(word.token);
-                }
-            }
-            EventKind::TokenTimedOut { ends: true, .. } => {
-                visit.to(TokenStatus::TimedOut, now);
-                self.kept.insert(word.token);
-            }
-            kind => moved(visit, kind, now),
-        }
+    }
+
+    pub(super) fn dispatched(
+        &mut self,
+        token: TokenId,
+        attempt: u32,
+        reserved: Allowance,
+        input: &Value,
+        now: Now,
+    ) {
+        let Some(visit) = self.visits.get_mut(&token) else { return };
+        let attempt = Attempt { input: input.clone(), ..Attempt::new(attempt, reserved, None, now) };
+        visit.goes_out(attempt, TokenStatus::Dispatched, now);
+    }
+
+    pub(super) fn retrying(&mut self, kind: &EventKind, now: Now) {
+        let EventKind::TaskRetrying { token, failure, wake_at, overrides, report, .. } = kind else {
+            unreachable!("called with a task_retrying only");
+        };
+        self.metrics.retries += 1;
+        self.overridden(*token, overrides);
+        self.reported_now(*token, report.as_ref(), now);
+        let Some(visit) = self.visits.get_mut(token) else { return };
+        visit.wakes_at = Some(*wake_at);
+        visit.broke(TokenStatus::Retrying, Some(failure.to_string()), now).wakes_at = Some(*wake_at);
     }
 
     /// A change is recorded just before the attempt that it is for.
@@ -56,69 +63,168 @@ impl Timeline {
             last.overrides = Some(overrides.clone());
         }
     }
-}
 
-/// What an event alone says about where its token goes.
-fn moved(visit: &mut Visit, kind: &EventKind, now: Now) {
-    match kind {
-        EventKind::TaskDispatched { attempt, reserved, .. } => {
-            visit.goes_out(Attempt::new(*attempt, *reserved, None, now), TokenStatus::Dispatched, now);
+    pub(super) fn work_done(&mut self, token: TokenId, done: &Done<'_>, report: Option<&Report>, now: Now) {
+        self.reported_now(token, report, now);
+        match done.skipped {
+            true => self.metrics.nodes_skipped += 1,
+            false => self.metrics.nodes_completed += 1,
         }
-        EventKind::TaskRetrying { failure, wake_at, .. } => {
-            visit.wakes_at = Some(*wake_at);
-            visit.broke(TokenStatus::Retrying, Some(failure.to_string()), now).wakes_at = Some(*wake_at);
+        let Some(visit) = self.visits.get_mut(&token) else { return };
+        visit.result = done.result.clone();
+        let branch = visit.current_branch();
+        let failure = done.failure.map(ToString::to_string);
+        match done.then {
+            Then::Arrives(group) if !done.skipped => self.wait_for_siblings(token, group, now),
+            _ if done.skipped => drop(visit.broke(TokenStatus::Skipped, failure, now)),
+            _ => drop(visit.to(TokenStatus::Completed, now)),
         }
-        EventKind::TokenSkipped { failure, .. } => {
-            let failure = failure.as_ref().map(ToString::to_string);
-            visit.broke(TokenStatus::Skipped, failure, now);
+        self.leave_branch(branch, token);
+        if done.then == Then::Ends {
+            self.settle_branch(branch);
         }
-        EventKind::TokenAbandoned { .. } => visit.straggler = true,
-        EventKind::SleepStarted { until, .. } => {
-            visit.wakes_at = Some(*until);
-            visit.to(TokenStatus::Sleeping, now).wakes_at = Some(*until);
+    }
+
+    /// `handled`: a failure transition goes on; else the branch or the run will have to judge.
+    pub(super) fn task_failed(&mut self, kind: &EventKind, now: Now) {
+        let EventKind::TaskFailed { token, failure, timed_out, handled, report } = kind else {
+            unreachable!("called with a task_failed only");
+        };
+        self.reported_now(*token, report.as_ref(), now);
+        self.metrics.nodes_failed += 1;
+        let Some(visit) = self.visits.get_mut(token) else { return };
+        let end = if *timed_out { TokenStatus::TimedOut } else { TokenStatus::Failed };
+        visit.broke(end, Some(failure.to_string()), now);
+        let branch = visit.current_branch();
+        if !handled {
+            self.keep(*token);
         }
-        EventKind::EventAwaited { .. } => {
+        self.leave_branch(branch, *token);
+        if !handled && self.judged_branch(branch).is_some() {
+            self.fail_branch(branch);
+            self.settle_branch(branch);
+        }
+    }
+
+    pub(super) fn token_cancelled(
+        &mut self,
+        token: TokenId,
+        reason: CancelReason,
+        report: Option<&Report>,
+        now: Now,
+    ) {
+        self.reported_now(token, report, now);
+        let wanted = matches!(reason, CancelReason::BranchFailed | CancelReason::RunCancelled);
+        let leaves = reason != CancelReason::RunCancelled;
+        let keep = wanted && self.visits.get(&token).is_some_and(|visit| !visit.straggler);
+        self.end_visit(token, TokenStatus::Cancelled, keep, now);
+        if let Some(branch) = self.ended_in(token).filter(|_| leaves) {
+            self.leave_branch(Some(branch), token);
+            self.settle_branch(Some(branch));
+        }
+    }
+
+    /// A deadline passed; what becomes of the token is told by another event, unless `ends`.
+    pub(super) fn token_timed_out(&mut self, token: Option<TokenId>, ends: bool, now: Now) {
+        let Some(token) = token.filter(|_| ends) else { return };
+        self.end_visit(token, TokenStatus::TimedOut, true, now);
+        if let Some(branch) = self.ended_in(token) {
+            self.leave_branch(Some(branch), token);
+            self.settle_branch(Some(branch));
+        }
+    }
+
+    /// Ends a visit as an event says.
+    fn end_visit(&mut self, token: TokenId, status: TokenStatus, keep: bool, now: Now) {
+        let Some(visit) = self.visits.get_mut(&token) else { return };
+        visit.to(status, now);
+        let at = visit.at;
+        if let Some(group) = at {
+            self.leave_fan_in(group, token);
+        }
+        if keep {
+            self.keep(token);
+        }
+    }
+
+    /// The branch that a token which has just ended was in, unless it had come to the branch's fan-in.
+    fn ended_in(&self, token: TokenId) -> Option<BranchRef> {
+        self.visits.get(&token).filter(|visit| visit.at.is_none()).and_then(Visit::current_branch)
+    }
+
+    pub(super) fn token_abandoned(&mut self, token: TokenId) {
+        let Some(visit) = self.visits.get_mut(&token) else { return };
+        let branch = visit.current_branch();
+        visit.straggler = true;
+        self.leave_branch(branch, token);
+    }
+
+    pub(super) fn token_released(&mut self, token: TokenId, resumed: bool, now: Now) {
+        if let Some(visit) = self.visits.get_mut(&token) {
+            visit.to(if resumed { TokenStatus::Dispatched } else { TokenStatus::Pending }, now);
+        }
+    }
+
+    pub(super) fn sleep_started(&mut self, token: TokenId, until: Time, now: Now) {
+        if let Some(visit) = self.visits.get_mut(&token) {
+            visit.wakes_at = Some(until);
+            visit.to(TokenStatus::Sleeping, now).wakes_at = Some(until);
+        }
+    }
+
+    pub(super) fn event_awaited(&mut self, token: TokenId, now: Now) {
+        if let Some(visit) = self.visits.get_mut(&token) {
             visit.to(TokenStatus::WaitingForEvent, now);
         }
-        EventKind::TokenReleased { resumed, .. } => {
-            visit.to(if *resumed { TokenStatus::Dispatched } else { TokenStatus::Pending }, now);
-        }
-        EventKind::ChildStarted { child, attempt, allowance, .. } => {
-            visit.child = Some(child.clone());
-            let reserved = allowance.unwrap_or_default();
-            let attempt = Attempt::new(*attempt, reserved, Some(child.clone()), now);
-            visit.goes_out(attempt, TokenStatus::WaitingForSubworkflow, now);
-        }
-        _ => {}
     }
-}
 
-/// What an event says of a token's attempt.
-struct Word {
-    token: TokenId,
-    attempt: Option<u32>,
-    report: Option<Report>,
-}
+    pub(super) fn child_started(&mut self, kind: &EventKind, now: Now) {
+        let EventKind::ChildStarted { token, attempt, child, allowance, input, .. } = kind else {
+            unreachable!("called with a child_started only");
+        };
+        let Some(visit) = self.visits.get_mut(token) else { return };
+        visit.child = Some(child.clone());
+        let reserved = allowance.unwrap_or_default();
+        let attempt = Attempt::new(*attempt, reserved, Some(child.clone()), now);
+        let attempt = Attempt { input: input.clone(), ..attempt };
+        visit.goes_out(attempt, TokenStatus::WaitingForSubworkflow, now);
+    }
 
-fn word(kind: &EventKind) -> Option<Word> {
-    let (token, attempt, report) = match kind {
-        EventKind::TaskRetrying { token, report, .. }
-        | EventKind::TaskCompleted { token, report, .. }
-        | EventKind::TaskFailed { token, report, .. }
-        | EventKind::TokenSkipped { token, report, .. }
-        | EventKind::TokenCancelled { token, report, .. } => (*token, None, report.clone()),
-        EventKind::LateReport { token, attempt, report } => (*token, Some(*attempt), Some(report.clone())),
-        EventKind::ChildCompleted { token, attempt, spend, .. } => {
-            (*token, Some(*attempt), Some(Report { spend: spend.clone(), tries: 0 }))
+    /// A report on the attempt that the token is at.
+    pub(super) fn reported_now(&mut self, token: TokenId, report: Option<&Report>, now: Now) {
+        let Some(report) = report else { return };
+        let attempt = self.visits.get(&token).map_or(0, |visit| visit.attempts);
+        self.reported(token, attempt, report, now);
+    }
+
+    /// A report: what was out is back, and what it cost is known. One that nobody waits for changes nothing.
+    pub(super) fn reported(&mut self, token: TokenId, attempt: u32, report: &Report, now: Now) {
+        let Some(visit) = self.visits.get_mut(&token) else { return };
+        if visit.reported(attempt, report, now.at) {
+            self.spend.add(&report.spend);
         }
-        EventKind::TaskDispatched { token, .. }
-        | EventKind::TokenTimedOut { token: Some(token), .. }
-        | EventKind::TokenAbandoned { token, .. }
-        | EventKind::SleepStarted { token, .. }
-        | EventKind::EventAwaited { token, .. }
-        | EventKind::TokenReleased { token, .. }
-        | EventKind::ChildStarted { token, .. } => (*token, None, None),
-        _ => return None,
-    };
-    Some(Word { token, attempt, report })
+    }
+
+    /// What was out in the run that this is a copy of is out again under this run's name if it is still
+    /// wanted; of the rest nobody will ever report here.
+    pub(super) fn forked(&mut self, run: &Name, now: Now) {
+        self.copied = self.spend.clone();
+        for gate in self.gates.values_mut().filter(|gate| gate.is_open()) {
+            gate.restart(now.at);
+        }
+        for visit in self.visits.values_mut() {
+            let awaits =
+                matches!(visit.place(), TokenStatus::Dispatched | TokenStatus::WaitingForSubworkflow);
+            let (token, current) = (visit.token, visit.attempts);
+            for attempt in visit.history.iter_mut().filter(|attempt| attempt.ended_at.is_none()) {
+                if !(awaits && attempt.number == current) {
+                    attempt.ended_at = Some(now.at);
+                } else if attempt.child.is_some() {
+                    let name: Name = format!("{run}.{token}.{current}").into();
+                    attempt.child = Some(name.clone());
+                    visit.child = Some(name);
+                }
+            }
+        }
+    }
 }

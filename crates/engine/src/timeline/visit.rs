@@ -1,17 +1,20 @@
 //! One visit of one node as its events tell it: the moves of its token, its attempts, what they spent. It is
 //! told what happened and works nothing out.
 
+use serde::{Deserialize, Serialize};
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
 use wonder_core::event::{BranchRef, GateId, GroupId, Report, TokenId};
-use wonder_core::{Time, TokenStatus};
+use wonder_core::{Time, TokenStatus, Value};
 
 /// One token: one visit of one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Visit {
     pub token: TokenId,
     pub node: Name,
     pub parent: Option<TokenId>,
+    /// The transition that led here.
+    pub via: Option<Name>,
     pub branch: Option<BranchRef>,
     pub status: TokenStatus,
     pub attempts: u32,
@@ -28,20 +31,23 @@ pub struct Visit {
     /// The end of a backoff or a sleep.
     pub wakes_at: Option<Time>,
     pub failure: Option<String>,
+    /// What its work came to; null while there is none.
+    pub result: Value,
     /// Every move of the token, the first being its creation.
     pub walk: Vec<Move>,
     /// Every attempt, in the order they went out; none where the coordinator does the work.
     pub history: Vec<Attempt>,
     /// The fan-in it waits or waited at.
-    pub(super) at: Option<GroupId>,
-    /// Abandoned by its fan-in: a retry does not want it back.
-    pub(super) straggler: bool,
+    pub at: Option<GroupId>,
+    /// Abandoned by its fan-in: it is in no branch any more, and a retry does not want it back.
+    pub straggler: bool,
     /// Who answered its gate just now: it moves because of that.
+    #[serde(skip)]
     pub(super) answered_by: Option<Name>,
 }
 
 /// One move of a token, with what is known of its cause.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Move {
     /// The event that moved it.
     pub seq: u64,
@@ -59,9 +65,11 @@ pub struct Move {
 }
 
 /// One attempt: a task or a child run that went out, and what came back.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Attempt {
     pub number: u32,
+    /// What its task or child run was given.
+    pub input: Value,
     pub began_at: Time,
     /// When its report came; absent while it is out.
     pub ended_at: Option<Time>,
@@ -90,6 +98,7 @@ impl Visit {
             token,
             node,
             parent,
+            via: None,
             branch: None,
             status: TokenStatus::Pending,
             attempts: 0,
@@ -102,6 +111,7 @@ impl Visit {
             gate: None,
             wakes_at: None,
             failure: None,
+            result: Value::Null,
             walk: vec![Move::new(TokenStatus::Pending, now)],
             history: Vec::new(),
             at: None,
@@ -114,6 +124,16 @@ impl Visit {
     /// at a fan-in has done its work, whatever becomes of the run.
     pub fn place(&self) -> TokenStatus {
         self.walk.last().map_or(self.status, |last| last.to)
+    }
+
+    /// The innermost branch it counts in.
+    pub(super) fn current_branch(&self) -> Option<BranchRef> {
+        self.branch.filter(|_| !self.straggler)
+    }
+
+    /// What its latest attempt was given; null before there is one.
+    pub fn input(&self) -> &Value {
+        self.history.last().map_or(&Value::Null, |attempt| &attempt.input)
     }
 
     /// An attempt of it has not reported.
@@ -179,14 +199,16 @@ impl Visit {
         self.history.push(attempt);
     }
 
-    pub(super) fn reported(&mut self, attempt: u32, report: &Report, at: Time) {
+    /// False if nobody waits for a report on this attempt.
+    pub(super) fn reported(&mut self, attempt: u32, report: &Report, at: Time) -> bool {
+        let out = |known: &&mut Attempt| known.number == attempt && known.ended_at.is_none();
+        let Some(attempt) = self.history.iter_mut().rev().find(out) else { return false };
+        attempt.spend.add(&report.spend);
+        attempt.tries += report.tries;
+        attempt.ended_at = Some(at);
         self.spend.add(&report.spend);
         self.tries += report.tries;
-        if let Some(attempt) = self.history.iter_mut().rev().find(|known| known.number == attempt) {
-            attempt.spend.add(&report.spend);
-            attempt.tries += report.tries;
-            attempt.ended_at = Some(at);
-        }
+        true
     }
 }
 
@@ -201,6 +223,7 @@ impl Attempt {
     pub(super) fn new(number: u32, reserved: Allowance, child: Option<Name>, now: Now) -> Attempt {
         Attempt {
             number,
+            input: Value::Null,
             began_at: now.at,
             ended_at: None,
             reserved,

@@ -3,29 +3,14 @@
 use wonder_core::def::Name;
 use wonder_core::graph::NodeIx;
 use wonder_core::state::Place;
-use wonder_core::{Run, RunStatus, Time, TokenStatus};
+use wonder_core::{Run, RunStatus, Time};
 use wonder_engine::{RunRow, RunView, Status, WaitView};
 
 use super::{Driver, Hosted};
-use crate::clock;
 
-/// No task is out, nothing sleeps, backs off or is about to start; children apart.
+/// Quiet by itself; whether what it called is quiet too is another question.
 pub(crate) fn quiet_alone(run: &Run) -> bool {
-    let state = run.state();
-    match run.status() {
-        status if status.is_end() => return true,
-        RunStatus::Queued | RunStatus::Cancelling => return false,
-        _ => {}
-    }
-    let works = state.out.values().any(|out| out.child.is_none());
-    let moves = |status: TokenStatus| {
-        matches!(
-            status,
-            TokenStatus::Pending | TokenStatus::Dispatched | TokenStatus::Retrying | TokenStatus::Sleeping
-        )
-    };
-    let paused = run.status() == RunStatus::Paused;
-    !works && (paused || !run.tokens().any(|token| moves(token.status())))
+    run.is_quiet(|_, _| false, |_| true)
 }
 
 /// What a run itself waits for from outside.
@@ -57,10 +42,16 @@ pub(crate) fn gates_and_events(id: &str, run: &Run) -> Vec<WaitView> {
 }
 
 /// A run and what its tree waits for.
-pub(crate) fn view(row: RunRow, run: &Run, children: Vec<String>, waiting: Vec<WaitView>) -> RunView {
+pub(crate) fn view(
+    row: RunRow,
+    run: &Run,
+    children: Vec<String>,
+    waiting: Vec<WaitView>,
+    now: Time,
+) -> RunView {
     let state = run.state();
     let ended = run.status().is_end();
-    let end = row.ended_at.unwrap_or_else(clock::now);
+    let end = row.ended_at.unwrap_or(now);
     RunView {
         seq: state.seq,
         input: state.start.as_ref().map(|start| start.input.clone()).unwrap_or_default(),
@@ -119,14 +110,14 @@ impl Driver {
         let row = hosted.row(quiet, self.shared.is_driven(&hosted.root));
         let waiting = if quiet { self.waits(id)? } else { Vec::new() };
         let children = hosted.children.iter().map(ToString::to_string).collect();
-        Some(RunView { quiet, ..view(row, &hosted.run, children, waiting) })
+        Some(RunView { quiet, ..view(row, &hosted.run, children, waiting, self.clock.now()) })
     }
 
     /// What a tree waits for; None if a part of it is out of memory, and has to be read.
     fn waits(&self, id: &Name) -> Option<Vec<WaitView>> {
         let hosted = self.runs.get(id)?;
         let mut all = gates_and_events(id, &hosted.run);
-        all.extend(self.hunger(id));
+        all.extend(self.budget_wait(id));
         for child in hosted.children_out() {
             all.extend(self.waits(child)?);
         }

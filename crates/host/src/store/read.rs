@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use wonder_blobs::DecodeError;
 use wonder_core::def::Name;
 use wonder_core::state::State;
 use wonder_core::{Event, Time};
 use wonder_engine::{
-    EngineError, ErrorCode, Filter, Forked, GateView, LogLine, LogStream, Reply, RunRow, Status,
+    EngineError, ErrorCode, Filter, Forked, GateView, LogLine, LogStream, Reply, RunRow, Status, StoredStep,
 };
 
-use super::codec;
 use super::open::storage_error;
-use super::write::Learnt;
+use super::parts::Blobs;
+use super::write::NodeSamples;
 use crate::project::Spent;
 
 const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, started_at, ended_at, usd_micros, \
@@ -23,6 +24,7 @@ const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, start
 const LIST_MAX: u32 = 50;
 /// How much one answer holds at most.
 const LINES_MAX: u32 = 10_000;
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Reader<'c> {
@@ -40,6 +42,28 @@ pub(crate) struct StoredRun {
     pub(crate) workdir: String,
     pub(crate) evidence: Option<String>,
     pub(crate) wake_at: Option<i64>,
+}
+
+/// What a query asks for, put together from what is wanted: SQLite plans with what is there, and no index is
+/// lost to a condition that is not.
+#[derive(Default)]
+struct Conditions {
+    text: String,
+    values: Vec<rusqlite::types::Value>,
+}
+
+impl Conditions {
+    fn and(&mut self, condition: &str) {
+        self.text.push_str(if self.text.is_empty() { " WHERE " } else { " AND " });
+        self.text.push_str(condition);
+    }
+
+    fn add<T: Into<rusqlite::types::Value>>(&mut self, condition: &str, value: Option<T>) {
+        if let Some(value) = value {
+            self.and(condition);
+            self.values.push(value.into());
+        }
+    }
 }
 
 impl<'c> Reader<'c> {
@@ -77,7 +101,7 @@ impl<'c> Reader<'c> {
     pub(crate) fn find(&self, text: &str) -> Reply<StoredRun> {
         if text == "last" {
             let sql = format!("{RUN} WHERE parent IS NULL ORDER BY no DESC LIMIT 1");
-            return self.one(&sql, [], stored_run)?.ok_or_else(no_run_yet);
+            return self.one(&sql, [], stored_run)?.ok_or_else(EngineError::no_run_yet);
         }
         if let Some(run) = self.run(text)? {
             return Ok(run);
@@ -91,24 +115,41 @@ impl<'c> Reader<'c> {
             found.retain(|run| run.row.parent.is_none());
         }
         match found.len() {
-            0 => Err(EngineError::new(ErrorCode::NotFound, format!("there is no run {text}"))
-                .help("wonder list shows what there is; `last` is the newest.")),
+            0 => Err(EngineError::no_such_run(text)),
             1 => Ok(found.remove(0)),
             _ => {
-                let ids: Vec<&str> = found.iter().take(5).map(|run| run.row.run.as_str()).collect();
-                let message = format!("{text} fits more than one run: {}", ids.join(", "));
-                Err(EngineError::new(ErrorCode::Ambiguous, message).help("Give more of the id."))
+                let fits = found.into_iter().take(5).map(|run| run.row.run).collect();
+                Err(EngineError::several_runs(text, fits))
             }
         }
     }
 
     pub(crate) fn list(&self, filter: &Filter) -> Reply<Vec<StoredRun>> {
-        let sql = format!(
-            "{RUN} WHERE (?1 IS NULL OR workflow = ?1) AND (?2 IS NULL OR status = ?2) \
-             AND (?3 OR parent IS NULL) ORDER BY no DESC LIMIT ?4"
-        );
-        let limit = filter.limit.unwrap_or(LIST_MAX);
-        self.all(&sql, params![filter.workflow, filter.status, filter.children, limit], stored_run)
+        let before = match &filter.after {
+            Some(run) => Some(self.find(run)?.no),
+            None => None,
+        };
+        let parent = filter.parent.as_deref().map(|run| self.find(run)).transpose()?.map(|found| found.row);
+        let mut query = Conditions::default();
+        query.add("no < ?", before);
+        query.add("workflow = ?", filter.workflow.clone());
+        query.add("status = ?", filter.status.map(|status| status.as_str().to_owned()));
+        query.add("project = ?", filter.project.clone());
+        query.add("started_at >= ?", filter.since.map(|time| time.0));
+        query.add("started_at < ?", filter.until.map(|time| time.0));
+        // The index on roots finds the children of one tree.
+        query.add("root = ?", parent.as_ref().map(|row| row.root.clone()));
+        query.add("parent = ?", parent.as_ref().map(|row| row.run.clone()));
+        if parent.is_none() && !filter.children {
+            query.and("parent IS NULL");
+        }
+        for (key, value) in &filter.labels {
+            query.and("EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)");
+            query.values.extend([key.clone().into(), value.clone().into()]);
+        }
+        let sql = format!("{RUN}{} ORDER BY no DESC LIMIT ?", query.text);
+        query.values.push(i64::from(filter.limit.unwrap_or(LIST_MAX)).into());
+        self.all(&sql, rusqlite::params_from_iter(query.values), stored_run)
     }
 
     /// A run and everything it called, directly or not, in the order of their starts.
@@ -139,7 +180,7 @@ impl<'c> Reader<'c> {
                 let body: String = row.get(1)?;
                 bytes += body.len();
                 found.push((row.get(0)?, body));
-                if found.len() >= limit || bytes > 64 << 20 && limit < usize::MAX {
+                if found.len() >= limit || bytes > ANSWER_BYTES_MAX && limit < usize::MAX {
                     break;
                 }
             }
@@ -148,18 +189,58 @@ impl<'c> Reader<'c> {
         let rows = read().map_err(|error| storage_error(self.path, "read", &error))?;
         let mut events = Vec::new();
         for (refs, body) in rows {
-            events.extend(self.decoded(no, &body, refs)?.into_iter().filter(|event| event.seq > after));
+            match self.decoded(&body, refs) {
+                Ok(step) => events.extend(step.into_iter().filter(|event| event.seq > after)),
+                // Who reads on is shown what can be read, and told of the damage where it is.
+                Err(_) if limit < usize::MAX && !events.is_empty() => break,
+                Err(error) => return Err(error),
+            }
         }
         Ok(events)
     }
 
-    fn decoded(&self, no: i64, body: &str, refs: bool) -> Reply<Vec<Event>> {
-        let mut fetch = |hash: &codec::Hash| {
-            let found = self.one("SELECT body FROM blobs WHERE hash = ?", [hash], |row| row.get(0));
-            found.map_err(|error| error.message)?.ok_or_else(|| "a blob is missing".to_owned())
+    /// Steps of all runs after a place among them, as they are encoded; about `limit` of them.
+    pub(crate) fn steps(&self, after: u64, limit: usize) -> Reply<Vec<StoredStep>> {
+        let sql = "SELECT events.no, id, seq, refs, body FROM events JOIN runs ON runs.no = run \
+                   WHERE events.no > ? ORDER BY events.no";
+        let read = || -> rusqlite::Result<Vec<(StoredStep, bool)>> {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut rows = statement.query([after])?;
+            let (mut found, mut bytes) = (Vec::new(), 0);
+            while let Some(row) = rows.next()? {
+                let step = StoredStep {
+                    cursor: row.get(0)?,
+                    run: row.get(1)?,
+                    seq: row.get(2)?,
+                    events: row.get(4)?,
+                };
+                bytes += step.events.len();
+                found.push((step, row.get(3)?));
+                if found.len() >= limit || bytes > ANSWER_BYTES_MAX {
+                    break;
+                }
+            }
+            Ok(found)
         };
-        codec::decode(body, refs, &mut fetch)
-            .map_err(|why| EngineError::new(ErrorCode::Quarantined, format!("run number {no}: {why}")))
+        let rows = read().map_err(|error| storage_error(self.path, "read", &error))?;
+        let mut steps = Vec::with_capacity(rows.len());
+        for (mut step, refs) in rows {
+            // Large parts lie elsewhere: only then it is read and written anew.
+            if refs {
+                let events = self.decoded(&step.events, true)?;
+                step.events = serde_json::to_string(&events)
+                    .map_err(|error| EngineError::internal(format!("an event is not JSON: {error}")))?;
+            }
+            steps.push(step);
+        }
+        Ok(steps)
+    }
+
+    fn decoded(&self, body: &str, refs: bool) -> Reply<Vec<Event>> {
+        wonder_blobs::decode(body, refs, &Blobs(self.connection)).map_err(|error| match error {
+            DecodeError::Store(error) => storage_error(self.path, "read", &error),
+            DecodeError::Damaged(why) => EngineError::new(ErrorCode::Quarantined, why),
+        })
     }
 
     pub(crate) fn snapshot(&self, no: i64) -> Reply<Option<State>> {
@@ -173,7 +254,7 @@ impl<'c> Reader<'c> {
     pub(crate) fn definition(&self, id: i64) -> Reply<(String, u32)> {
         let sql = "SELECT bundle, version FROM definitions WHERE id = ?";
         let found = self.one(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let missing = || EngineError::new(ErrorCode::Storage, format!("definition {id} is missing"));
+        let missing = || EngineError::new(ErrorCode::Quarantined, format!("definition {id} is missing"));
         found.ok_or_else(missing)
     }
 
@@ -215,11 +296,11 @@ impl<'c> Reader<'c> {
     }
 
     /// What past runs of a workflow taught of its nodes.
-    pub(crate) fn learnt(&self, workflow: &str) -> Reply<BTreeMap<Name, Learnt>> {
+    pub(crate) fn learnt(&self, workflow: &str) -> Reply<BTreeMap<Name, NodeSamples>> {
         let sql = "SELECT node, durations_ms, usd_micros FROM learnt WHERE workflow = ?";
         let list = |text: String| serde_json::from_str(&text).unwrap_or_default();
         let rows = self.all(sql, [workflow], |row| {
-            let learnt = Learnt { durations_ms: list(row.get(1)?), usd_micros: list(row.get(2)?) };
+            let learnt = NodeSamples { durations_ms: list(row.get(1)?), usd_micros: list(row.get(2)?) };
             Ok((row.get::<_, String>(0)?.into(), learnt))
         });
         Ok(rows?.into_iter().collect())
@@ -233,7 +314,7 @@ impl<'c> Reader<'c> {
     /// Open gates: of a run and those it called, or all.
     pub(crate) fn gates(&self, run: Option<&str>) -> Reply<Vec<GateView>> {
         let sql = "SELECT id, root, workflow, gate, node, kind, title, body, form, assignees, opened_at, \
-                   deadline FROM gates JOIN runs ON no = run WHERE open = 1 \
+                   deadline FROM gates JOIN runs ON no = run WHERE open = 1 AND status != 'quarantined' \
                    AND (?1 IS NULL OR id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') \
                    ORDER BY opened_at, run, gate";
         self.all(sql, [run], gate_view)
@@ -246,10 +327,6 @@ impl<'c> Reader<'c> {
                    AND (id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') ORDER BY number LIMIT ?3";
         self.all(sql, params![run, after, limit.unwrap_or(LINES_MAX).min(LINES_MAX)], log_line)
     }
-}
-
-pub(crate) fn no_run_yet() -> EngineError {
-    EngineError::new(ErrorCode::NotFound, "there is no run yet").help("wonder run FILE starts one.")
 }
 
 fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {

@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
+use wonder_blobs::Encoded;
 use wonder_core::def::Name;
 use wonder_engine::{Forked, LogLine, Reply, Status};
 
-use super::codec::Encoded;
 use super::log::Log;
 use super::open::{self, storage_error};
+use super::parts::Blobs;
 use super::read::{Reader, stream_name};
 use crate::project::Spent;
 use crate::{Durability, failpoint};
@@ -73,18 +74,18 @@ pub(crate) enum Write {
     Learnt {
         workflow: Name,
         node: Name,
-        learnt: Learnt,
+        learnt: NodeSamples,
     },
 }
 
 /// The last durations and costs of a node that completed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Learnt {
+pub(crate) struct NodeSamples {
     pub(crate) durations_ms: Vec<u64>,
     pub(crate) usd_micros: Vec<u64>,
 }
 
-impl Learnt {
+impl NodeSamples {
     pub(crate) fn keep_last(&mut self, max: usize) {
         for all in [&mut self.durations_ms, &mut self.usd_micros] {
             all.drain(..all.len().saturating_sub(max));
@@ -243,12 +244,7 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
     };
     match write {
         Write::Events { run: no, seq, encoded } => {
-            *bytes += encoded.body.len() as u64;
-            for (hash, body) in &encoded.blobs {
-                let mut insert = connection.prepare_cached("INSERT OR IGNORE INTO blobs VALUES (?, ?)")?;
-                // What is there already costs nothing.
-                *bytes += insert.execute(params![hash, body])? as u64 * body.len() as u64;
-            }
+            *bytes += encoded.body.len() as u64 + encoded.keep_parts(&Blobs(connection))?;
             run("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", params![no, seq, encoded.refs, encoded.body])
         }
         Write::Definition(d) => run(

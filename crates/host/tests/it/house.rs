@@ -15,7 +15,10 @@ pub(crate) struct House {
 
 impl House {
     pub(crate) async fn new() -> House {
-        let home = TempDir::new().unwrap();
+        House::at(TempDir::new().unwrap()).await
+    }
+
+    pub(crate) async fn at(home: TempDir) -> House {
         let connection = enter(home.path()).await;
         House { home, connection }
     }
@@ -26,9 +29,12 @@ impl House {
 
     /// Leaves, and comes back.
     pub(crate) async fn reopen(self) -> House {
+        House::at(self.leave().await).await
+    }
+
+    pub(crate) async fn leave(self) -> TempDir {
         self.connection.close(Leaving::Drain).await;
-        let connection = enter(self.home.path()).await;
-        House { home: self.home, connection }
+        self.home
     }
 
     /// Starts a workflow and waits until it is over or quiet.
@@ -87,6 +93,7 @@ pub(crate) fn start(file: &str, input: &str) -> Start {
         input: json(input),
         workdir: "/".to_owned(),
         max_parallel: None,
+        options: Default::default(),
         labels: Default::default(),
         drive: Drive::On,
         wait_ms: 0,

@@ -5,3 +5,5 @@ mod house;
 mod lanes;
 mod life;
 mod owners;
+mod quarantine;
+mod virtual_time;

@@ -12,9 +12,9 @@ use wonder_core::limits::Limits;
 use wonder_core::{Input, Run, StartRun, Value};
 use wonder_engine::plan::{Around, Known, Outline, plan};
 use wonder_sim::generate;
-use wonder_sim::outcomes::{Act, Asked, At, OnCancel, Outcomes, Word};
+use wonder_sim::outcomes::{Act, ActionRequest, At, GateAnswer, OnCancel, Outcomes};
 use wonder_sim::shape::Shape;
-use wonder_sim::world::{START, Setting, World, start_of};
+use wonder_sim::world::{Definition, START, Setting, World, start_of};
 
 #[derive(Debug)]
 struct Everything;
@@ -38,11 +38,11 @@ impl Around for Everything {
 struct AsWritten;
 
 impl Outcomes for AsWritten {
-    fn act(&self, _asked: &Asked<'_>) -> Option<Act> {
+    fn outcome(&self, _request: &ActionRequest<'_>) -> Option<Act> {
         None
     }
 
-    fn lose(&self, _at: &At<'_>) -> Option<(u64, Failure)> {
+    fn lost_worker(&self, _at: &At<'_>) -> Option<(u64, Failure)> {
         None
     }
 
@@ -50,7 +50,7 @@ impl Outcomes for AsWritten {
         OnCancel::ReportsAfter(0)
     }
 
-    fn words(&self, _run: &str, _gate: GateId, _record: &GateRecord) -> Vec<Word> {
+    fn gate_answers(&self, _run: &str, _gate: GateId, _record: &GateRecord) -> Vec<GateAnswer> {
         Vec::new()
     }
 }
@@ -72,12 +72,13 @@ fn outline(graphs: &[Arc<Graph>], estimates: &Estimates) -> Outline {
 fn simulated(graph: &Arc<Graph>, estimates: &Estimates) -> Vec<(Name, u64)> {
     let mut start = start_of(Value::empty_map(), 7);
     start.estimates = estimates.clone();
+    let definition = Definition { bundle: graph.bundle.clone(), graph: graph.clone() };
     let mut world = World::new(Setting {
-        library: BTreeMap::from([(graph.name.clone(), graph.clone())]),
+        library: BTreeMap::from([(graph.name.clone(), definition)]),
         workflow: graph.name.clone(),
         start,
         outcomes: Arc::new(AsWritten),
-        said: Vec::new(),
+        inputs: Vec::new(),
         shuffle: None,
         repeat: false,
         failing: None,

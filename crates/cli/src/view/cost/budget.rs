@@ -1,200 +1,54 @@
-//! Budgets and what became of them: what is spent, reserved for what is out, and left; warnings and raises. Read
-//! from events as the core counts them. A bound that is not written is not shown.
+//! Budgets as they are shown: lines for people, numbers for programs.
 
 use serde::Serialize;
 use wonder_core::Time;
-use wonder_core::cost::{Allowance, Spend, dollars};
-use wonder_core::def::{Budget, Bundle, OnExceeded};
-use wonder_engine::timeline::{BudgetChange, BudgetNews, Timeline};
+use wonder_core::cost::dollars;
+use wonder_core::def::OnExceeded;
+use wonder_engine::cost::{Bound, BudgetBill, Unit, Whose};
 
 use super::super::words::{count, dollars_as_number, duration, offset};
 use super::grouped;
 
-/// One budget: of the run, of a node, or what a parent allows.
-#[derive(Debug)]
-pub(crate) struct BudgetBill {
-    pub whose: Whose,
-    pub bounds: Vec<Bound>,
-    warn_at_permille: u32,
-    on_exceeded: OnExceeded,
-    warnings: Vec<(u64, Time)>,
-    exceeded: Vec<(u64, Time, String)>,
-    raises: Vec<Raise>,
+/// `$0.04 of $0.05 (80 %) · $0.01 reserved · $0 left`, then what has happened to it.
+pub(super) fn lines(bill: &BudgetBill, began: Time) -> Vec<String> {
+    let mut lines: Vec<String> = bill.bounds.iter().map(line).collect();
+    if bill.bounds.is_empty() {
+        lines.push("no bound".to_owned());
+    }
+    let when = |event: u64, at: Time| format!("{}, event {event}", offset(at.since(began)));
+    if let Some((event, at)) = bill.warnings.last() {
+        let share = bill.warn_at_permille / 10;
+        let times = count(bill.warnings.len() as u64, "warning");
+        lines.push(format!("{times} at {share} %, the last {}", when(*event, *at)));
+    }
+    if let Some((event, at, message)) = bill.exceeded.last() {
+        lines.push(format!("stopped at it ({}): {message}", when(*event, *at)));
+    }
+    for raise in &bill.raises {
+        let by = if raise.whole { "as much again".to_owned() } else { dollars(raise.usd_micros) };
+        lines.push(format!("raised by {by} ({})", when(raise.event, raise.at)));
+    }
+    lines
 }
 
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Whose {
-    Run,
-    Parent,
-    Node(String),
-}
-
-#[derive(Debug)]
-pub(crate) struct Bound {
-    unit: Unit,
-    /// As it is now: raised by people, perhaps more than once.
-    limit: u64,
-    spent: u64,
-    reserved: u64,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Unit {
-    Dollars,
-    Tokens,
-    Calls,
-    Time,
-}
-
-#[derive(Debug)]
-struct Raise {
-    event: u64,
-    at: Time,
-    usd_micros: u64,
-    whole: bool,
-}
-
-/// What is counted against a budget.
-struct Used {
-    spend: Spend,
-    reserved: Allowance,
-    wall_ms: u64,
-}
-
-/// The run's own, a parent's, and those of nodes, in this order.
-pub(crate) fn budgets(bundle: &Bundle, timeline: &Timeline, now: Time) -> Vec<BudgetBill> {
-    let wall_ms = timeline.ended_at.unwrap_or(now).since(timeline.started_at);
-    let used = || Used { spend: timeline.spend.clone(), reserved: timeline.reserved(), wall_ms };
-    let mut all = Vec::new();
-    if let Some(budget) = &bundle.workflow.budget {
-        all.push(BudgetBill::of(Whose::Run, budget, &used(), timeline));
+fn line(bound: &Bound) -> String {
+    let shown = |amount: u64| match bound.unit {
+        Unit::Dollars => dollars(amount),
+        Unit::Tokens | Unit::Calls => grouped(amount),
+        Unit::Time => duration(amount),
+    };
+    let unit = match bound.unit {
+        Unit::Dollars => "",
+        Unit::Tokens => " tokens",
+        Unit::Calls => " calls",
+        Unit::Time => " of time",
+    };
+    let (spent, limit) = (shown(bound.spent), shown(bound.limit));
+    let mut text = format!("{spent} of {limit}{unit} ({} %)", bound.permille() / 10);
+    if bound.reserved > 0 {
+        text.push_str(&format!(" · {} reserved", shown(bound.reserved)));
     }
-    if let Some(allowed) = timeline.allowance {
-        let told = |amount: u64| (amount > 0).then_some(amount);
-        let budget = Budget {
-            usd_micros: told(allowed.usd_micros),
-            tokens: told(allowed.tokens),
-            calls: told(allowed.calls),
-            on_exceeded: OnExceeded::Fail,
-            ..Budget::default()
-        };
-        all.push(BudgetBill::of(Whose::Parent, &budget, &used(), timeline));
-    }
-    for node in &bundle.workflow.nodes {
-        let Some(budget) = &node.budget else { continue };
-        let name = node.reference.as_str();
-        let mut spend = Spend::default();
-        timeline.visits.values().filter(|visit| &*visit.node == name).for_each(|v| spend.add(&v.spend));
-        let reserved = timeline.reserved_by(|visit| &*visit.node == name);
-        let used = Used { wall_ms: spend.duration_ms, spend, reserved };
-        all.push(BudgetBill::of(Whose::Node(name.to_owned()), budget, &used, timeline));
-    }
-    all
-}
-
-impl BudgetBill {
-    fn of(whose: Whose, budget: &Budget, used: &Used, timeline: &Timeline) -> BudgetBill {
-        let mut bill = BudgetBill {
-            bounds: Vec::new(),
-            warn_at_permille: budget.warn_at_permille,
-            on_exceeded: budget.on_exceeded,
-            warnings: Vec::new(),
-            exceeded: Vec::new(),
-            raises: Vec::new(),
-            whose,
-        };
-        timeline.budget.iter().for_each(|news| bill.learn(news));
-        // Dollars are raised by what people say, or all of it by as much again.
-        let usd = bill.raises.iter().fold(0_u64, |sum, raise| sum.saturating_add(raise.usd_micros));
-        let times = bill.raises.iter().filter(|raise| raise.whole).count() as u64 + 1;
-        let (spend, reserved) = (&used.spend, &used.reserved);
-        let rows = [
-            (Unit::Dollars, budget.usd_micros, spend.usd_micros, reserved.usd_micros),
-            (Unit::Tokens, budget.tokens, spend.tokens(), reserved.tokens),
-            (Unit::Calls, budget.calls, spend.calls, reserved.calls),
-            (Unit::Time, budget.wall_ms, used.wall_ms, 0),
-        ];
-        for (unit, written, spent, reserved) in rows {
-            let Some(written) = written else { continue };
-            let limit = match unit {
-                Unit::Dollars => written.saturating_add(usd),
-                _ => written.saturating_mul(times),
-            };
-            bill.bounds.push(Bound { unit, limit, spent, reserved });
-        }
-        bill
-    }
-
-    fn learn(&mut self, news: &BudgetNews) {
-        let ours = match &self.whose {
-            Whose::Run => news.node.is_none(),
-            Whose::Node(name) => news.node.as_deref() == Some(name),
-            Whose::Parent => false,
-        };
-        let (event, at) = (news.seq, news.at);
-        match &news.what {
-            _ if !ours => {}
-            BudgetChange::Warned { .. } => self.warnings.push((event, at)),
-            BudgetChange::Exceeded { message } => self.exceeded.push((event, at, message.clone())),
-            BudgetChange::Raised { usd_micros, whole } => {
-                self.raises.push(Raise { event, at, usd_micros: *usd_micros, whole: *whole });
-            }
-        }
-    }
-
-    /// `$0.04 of $0.05 (80 %) · $0.01 reserved · $0 left`, then what has happened to it.
-    pub(crate) fn lines(&self, began: Time) -> Vec<String> {
-        let mut lines: Vec<String> = self.bounds.iter().map(Bound::line).collect();
-        if self.bounds.is_empty() {
-            lines.push("no bound".to_owned());
-        }
-        let when = |event: u64, at: Time| format!("{}, event {event}", offset(at.since(began)));
-        if let Some((event, at)) = self.warnings.last() {
-            let share = self.warn_at_permille / 10;
-            let times = count(self.warnings.len() as u64, "warning");
-            lines.push(format!("{times} at {share} %, the last {}", when(*event, *at)));
-        }
-        if let Some((event, at, message)) = self.exceeded.last() {
-            lines.push(format!("stopped at it ({}): {message}", when(*event, *at)));
-        }
-        for raise in &self.raises {
-            let by = if raise.whole { "as much again".to_owned() } else { dollars(raise.usd_micros) };
-            lines.push(format!("raised by {by} ({})", when(raise.event, raise.at)));
-        }
-        lines
-    }
-}
-
-impl Bound {
-    fn left(&self) -> u64 {
-        self.limit.saturating_sub(self.spent).saturating_sub(self.reserved)
-    }
-
-    /// In tenths of a percent; nothing to divide by is all of it.
-    fn permille(&self) -> u64 {
-        let share = u128::from(self.spent) * 1_000 / u128::from(self.limit.max(1));
-        u64::try_from(share).unwrap_or(u64::MAX)
-    }
-
-    fn line(&self) -> String {
-        let shown = |amount: u64| match self.unit {
-            Unit::Dollars => dollars(amount),
-            Unit::Tokens | Unit::Calls => grouped(amount),
-            Unit::Time => duration(amount),
-        };
-        let unit = match self.unit {
-            Unit::Dollars => "",
-            Unit::Tokens => " tokens",
-            Unit::Calls => " calls",
-            Unit::Time => " of time",
-        };
-        let (spent, limit) = (shown(self.spent), shown(self.limit));
-        let mut text = format!("{spent} of {limit}{unit} ({} %)", self.permille() / 10);
-        if self.reserved > 0 {
-            text.push_str(&format!(" · {} reserved", shown(self.reserved)));
-        }
-        format!("{text} · {} left", shown(self.left()))
-    }
+    format!("{text} · {} left", shown(bound.left()))
 }
 
 #[derive(Debug, Serialize)]

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 use wonder_core::{Time, TokenStatus};
+use wonder_engine::cost::{AttemptBill, Bill, BudgetBill, Sum};
 use wonder_engine::{RunView, Status};
 
 use super::super::words::dollars_as_number;
-use super::bill::{AttemptBill, Bill};
-use super::budget::{BudgetBill, BudgetJson};
-use super::{SpendJson, Sum, SumJson};
+use super::budget::BudgetJson;
+use super::{SpendJson, SumJson};
 
 #[derive(Debug, Serialize)]
 pub(crate) struct BillJson<'v> {

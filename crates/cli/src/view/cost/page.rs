@@ -4,15 +4,15 @@
 use wonder_core::cost::dollars;
 use wonder_core::{Time, TokenStatus};
 use wonder_engine::RunView;
+use wonder_engine::cost::{AttemptBill, Bill, BudgetBill, RunBill, Sum, Whose};
 
 use super::super::list::Page;
 use super::super::paint::{Paint, Tone, run_mark, run_tone, spoken, token_tone};
 use super::super::table::Table;
 use super::super::tree;
 use super::super::words::{count, duration, offset, short_id, wrapped};
-use super::bill::{AttemptBill, Bill, RunBill};
-use super::budget::{BudgetBill, Whose};
-use super::{Cell, Sum, grouped, rendered, some, spend_cells};
+use super::budget;
+use super::{Cell, grouped, rendered, some, spend_cells};
 
 /// Where nothing tells how wide a page is.
 const WIDTH: usize = 120;
@@ -70,13 +70,13 @@ fn head(view: &RunView, bill: &Bill, budgets: &[BudgetBill], page: Page) -> Stri
         "time",
         format!("{wall} on the clock · {tasks} of task time: {at_once:.1} at once on average"),
     ));
-    for budget in budgets {
-        let title = match budget.whose {
+    for bill in budgets {
+        let title = match bill.whose {
             Whose::Run => "budget",
             Whose::Parent => "allowed",
             Whose::Node(_) => continue,
         };
-        let told = budget.lines(row.started_at);
+        let told = budget::lines(bill, row.started_at);
         lines.extend(told.into_iter().enumerate().map(|(at, line)| (if at == 0 { title } else { "" }, line)));
     }
     let broken = |(name, text): &(&str, String)| -> String {
@@ -106,9 +106,9 @@ fn cost(total: &Sum, paint: Paint) -> String {
 
 fn node_budgets(view: &RunView, budgets: &[BudgetBill]) -> Vec<String> {
     let mut lines = Vec::new();
-    for budget in budgets {
-        let Whose::Node(node) = &budget.whose else { continue };
-        let told = budget.lines(view.row.started_at);
+    for bill in budgets {
+        let Whose::Node(node) = &bill.whose else { continue };
+        let told = budget::lines(bill, view.row.started_at);
         lines.extend(told.iter().map(|line| format!("{node}: {line}")));
     }
     lines
@@ -200,11 +200,4 @@ fn came_to(attempt: &AttemptBill) -> Cell {
     };
     let tone = token_tone(attempt.outcome.unwrap_or(TokenStatus::Dispatched));
     (tone, text)
-}
-
-impl Bill {
-    /// Somebody said which model it was.
-    fn has_models(&self) -> bool {
-        self.models.iter().any(|(model, _)| model.is_some())
-    }
 }

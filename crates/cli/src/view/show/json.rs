@@ -1,15 +1,15 @@
 //! One run for programs: what `run -o json` says, and everything else that is known of it.
 
 use serde::Serialize;
-use wonder_core::{Time, TokenStatus};
+use wonder_core::{Time, TokenStatus, Value};
 use wonder_engine::timeline::{Timeline, Visit};
 use wonder_engine::{GateView, RunView};
 
 use super::super::changes::{self, ChangeJson};
-use super::super::family::{Family, visit_label};
 use super::super::result::Outcome;
 use super::super::walk::{self, MoveJson};
 use super::super::words::dollars_as_number;
+use wonder_engine::run_tree::{RunTree, visit_label};
 
 /// `show -o json`: what `run -o json` says, and the rest.
 #[derive(Debug, Serialize)]
@@ -26,8 +26,8 @@ pub(crate) struct ShowJson<'v> {
     quiet: bool,
     labels: &'v std::collections::BTreeMap<String, String>,
     seq: u64,
-    input: &'v wonder_core::Value,
-    state: &'v wonder_core::Value,
+    input: &'v Value,
+    state: &'v Value,
     metrics: &'v wonder_core::state::Metrics,
     budget_usd: Option<f64>,
     children: &'v [String],
@@ -54,11 +54,16 @@ struct NodeJson<'v> {
     tokens: u64,
     child: Option<String>,
     failure: Option<&'v str>,
+    /// Of its latest attempt.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    input: &'v Value,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    result: &'v Value,
     walk: Vec<MoveJson<'v>>,
 }
 
 impl<'v> ShowJson<'v> {
-    pub(crate) fn of(view: &'v RunView, family: &'v Family, gates: &'v [GateView]) -> ShowJson<'v> {
+    pub(crate) fn of(view: &'v RunView, family: &'v RunTree, gates: &'v [GateView]) -> ShowJson<'v> {
         let timeline = family.root();
         ShowJson {
             outcome: Outcome::of(view),
@@ -100,6 +105,8 @@ fn node<'v>(run: &str, timeline: &Timeline, visit: &'v Visit) -> NodeJson<'v> {
         tokens: visit.spend.tokens(),
         child: visit.child.as_ref().map(ToString::to_string),
         failure: visit.failure.as_deref(),
+        input: visit.input(),
+        result: &visit.result,
         walk: walk::json(run, visit),
     }
 }

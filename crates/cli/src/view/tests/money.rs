@@ -2,13 +2,13 @@
 
 use wonder_core::event::{EventKind, GateId};
 use wonder_core::{Input, Time, Value};
+use wonder_engine::cost::{Bill, GroupBy, Sum, Totals, budgets};
 use wonder_engine::{RunRow, Status};
 
 use super::walks::{MODELS, careful};
 use super::{BUDGET, DAG, EACH, FAMILY, MANY, json, page, panel, shown};
-use crate::args::By;
 use crate::stage::{START, Stage};
-use crate::view::cost::{self, Bill, BillJson, Project, ProjectJson, Sum, project_page};
+use crate::view::cost::{self, BillJson, TotalsJson, totals_page};
 use crate::view::list::Page;
 use crate::view::paint::Paint;
 
@@ -36,7 +36,7 @@ fn bill(stage: &Stage) -> Bill {
 
 fn billed(stage: &Stage, width: usize, attempts: bool) -> String {
     let family = stage.family();
-    let budgets = cost::budgets(&stage.definition().bundle, family.root(), stage.now);
+    let budgets = budgets(&stage.definition().bundle, family.root(), stage.now);
     cost::page(&stage.view(), &bill(stage), &budgets, (page(stage, width), attempts))
 }
 
@@ -74,7 +74,7 @@ fn a_budget_says_what_is_left() {
 fn programs_get_the_same_bill() {
     let stage = raised(Stage::open(BUDGETED, "{}").play(5_000)).play(6_000);
     let (view, family) = (stage.view(), stage.family());
-    let budgets = cost::budgets(&stage.definition().bundle, family.root(), stage.now);
+    let budgets = budgets(&stage.definition().bundle, family.root(), stage.now);
     insta::assert_snapshot!("cost_json", json(&BillJson::of(&view, &bill(&stage), &budgets, true)));
 }
 
@@ -97,8 +97,8 @@ fn sums_over_rows_and_over_events_agree() {
         let (usd, tokens) = spent_by_events(&stage);
         let spend = &bill.total.spend;
         assert_eq!((spend.usd_micros, spend.tokens()), (usd, tokens));
-        let project = Project::of(&stage.rows(), By::Workflow, None);
-        assert_eq!((project.total().usd_micros, project.total().tokens), (usd, tokens));
+        let project = Totals::of(&stage.rows(), GroupBy::Workflow, None);
+        assert_eq!((project.total.usd_micros, project.total.tokens), (usd, tokens));
         let attempts = bill.attempts.iter().map(|attempt| &attempt.sum);
         for sum in [summed(bill.nodes.iter().map(|(_, sum)| sum)), summed(attempts.clone())] {
             assert_eq!((sum.0, sum.1, sum.2), (usd, tokens, bill.total.attempts));
@@ -160,11 +160,11 @@ fn a_project_is_summed_by_what_people_ask_for() {
     })
     .to_vec();
     let page = Page { now: START, width: Some(80), paint: Paint::NONE };
-    for (name, by) in [("workflow", By::Workflow), ("day", By::Day), ("status", By::Status)] {
-        let project = Project::of(&rows, by, None);
-        insta::assert_snapshot!(format!("cost_by_{name}"), project_page(&project, page));
+    for (name, by) in [("workflow", GroupBy::Workflow), ("day", GroupBy::Day), ("status", GroupBy::Status)] {
+        let project = Totals::of(&rows, by, None);
+        insta::assert_snapshot!(format!("cost_by_{name}"), totals_page(&project, page));
     }
-    let since = Project::of(&rows, By::Day, Some(Time(START.0 + DAY_MS)));
-    insta::assert_snapshot!("cost_since_json", json(&ProjectJson::of(&since)));
-    assert_eq!(project_page(&Project::of(&[], By::Day, None), page), "");
+    let since = Totals::of(&rows, GroupBy::Day, Some(Time(START.0 + DAY_MS)));
+    insta::assert_snapshot!("cost_since_json", json(&TotalsJson::of(&since)));
+    assert_eq!(totals_page(&Totals::of(&[], GroupBy::Day, None), page), "");
 }

@@ -9,9 +9,10 @@ use crate::time::Time;
 impl Run {
     /// After every event: starts or stops the clock as the tokens now stand.
     pub(super) fn tick(&mut self) {
-        let people = &self.state.population;
-        let only_waits =
-            people.idle > 0 && people.idle + people.at_fan_ins == people.live && people.abandoned == 0;
+        let population = &self.state.population;
+        let only_waits = population.idle > 0
+            && population.idle + population.at_fan_ins == population.live
+            && population.abandoned == 0;
         let runs = self.state.status == RunStatus::Running && !only_waits;
         let now = self.state.now;
         match (self.state.clock.since, runs) {

@@ -1,5 +1,5 @@
-//! What is said to a run from outside: events, answers and operations, at a time or when something is the
-//! case.
+//! What a run is told from outside by a script: events, answers and operations, at a time or when a condition
+//! holds.
 
 use wonder_core::def::Name;
 use wonder_core::event::GateKind;
@@ -7,14 +7,14 @@ use wonder_core::input::Input;
 use wonder_core::value::Value;
 
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct ScriptedInput {
     pub when: When,
-    /// So long after that is the case.
+    /// So long after the condition holds.
     pub after_ms: u64,
-    /// The run it is said to: its id, or the name of its workflow; the root if absent.
+    /// The run that is told: its id, or the name of its workflow; the root if absent.
     pub run: Option<Name>,
-    pub what: Saying,
-    /// Every time it is the case, not only the first.
+    pub what: OutsideInput,
+    /// Every time the condition holds, not only the first.
     pub each: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct GateFilter {
 }
 
 #[derive(Clone, Debug)]
-pub enum Saying {
+pub enum OutsideInput {
     Event {
         name: Name,
         key: Value,
@@ -53,7 +53,7 @@ pub enum Saying {
         answer: Value,
         by: Name,
     },
-    Do {
+    Operate {
         operation: Operation,
         by: Name,
         reason: String,

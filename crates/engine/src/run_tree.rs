@@ -1,49 +1,49 @@
-//! A run and its children as far as their events have been seen: who called whom, and what each visit is
-//! called on a screen.
+//! A run and the runs it called, as far as their events have been seen: who called whom, and what each visit is
+//! called when it is shown.
 
 use std::collections::BTreeMap;
 
+use crate::timeline::{Timeline, Visit};
 use wonder_core::TokenStatus;
 use wonder_core::event::{BranchRef, Event, EventKind, TokenId};
-use wonder_engine::timeline::{Timeline, Visit};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Family {
+pub struct RunTree {
     pub root: String,
     pub runs: BTreeMap<String, Timeline>,
     /// Who called each child: run and token.
     callers: BTreeMap<String, (String, TokenId)>,
 }
 
-impl Family {
-    pub(crate) fn new(root: &str) -> Family {
+impl RunTree {
+    pub fn new(root: &str) -> RunTree {
         let runs = BTreeMap::from([(root.to_owned(), Timeline::default())]);
-        Family { root: root.to_owned(), runs, callers: BTreeMap::new() }
+        RunTree { root: root.to_owned(), runs, callers: BTreeMap::new() }
     }
 
-    /// The next event of a run; a child that it starts belongs to the family from now on.
-    pub(crate) fn learn(&mut self, run: &str, event: &Event) {
+    /// The next event of a run; a child that it starts belongs to the tree from now on.
+    pub fn learn(&mut self, run: &str, event: &Event) {
         if let EventKind::ChildStarted { child, token, .. } = &event.kind {
             self.runs.entry(child.to_string()).or_default();
             self.callers.insert(child.to_string(), (run.to_owned(), *token));
         }
-        if let EventKind::RunForked { run: fork, .. } = &event.kind {
-            self.called_again(run, fork);
-        }
         if let Some(timeline) = self.runs.get_mut(run) {
             timeline.learn(event);
+        }
+        if let EventKind::RunForked { .. } = &event.kind {
+            self.called_again(run);
         }
     }
 
     /// Children that were out when a run was forked are called again, under the fork's name.
-    fn called_again(&mut self, run: &str, fork: &str) {
+    fn called_again(&mut self, run: &str) {
         let Some(timeline) = self.runs.get(run) else { return };
         let out = |visit: &&Visit| visit.place() == TokenStatus::WaitingForSubworkflow;
         let again: Vec<(String, TokenId)> = timeline
             .visits
-            .iter()
-            .filter(|(_, visit)| out(visit))
-            .map(|(token, visit)| (format!("{fork}.{token}.{}", visit.attempts), *token))
+            .values()
+            .filter(out)
+            .filter_map(|visit| Some((visit.child.as_ref()?.to_string(), visit.token)))
             .collect();
         for (child, token) in again {
             // What became of the one that was out there is no business of the fork.
@@ -57,17 +57,17 @@ impl Family {
         }
     }
 
-    pub(crate) fn root(&self) -> &Timeline {
+    pub fn root(&self) -> &Timeline {
         &self.runs[&self.root]
     }
 
     /// How far each run has been read.
-    pub(crate) fn positions(&self) -> Vec<(String, u64)> {
+    pub fn positions(&self) -> Vec<(String, u64)> {
         self.runs.iter().map(|(run, timeline)| (run.clone(), timeline.seq)).collect()
     }
 
     /// `judge[2]`, in a child `call/judge[2]`; a token that nobody has seen is a number.
-    pub(crate) fn label(&self, run: &str, token: TokenId) -> String {
+    pub fn label(&self, run: &str, token: TokenId) -> String {
         let own = match self.runs.get(run).and_then(|timeline| Some((timeline, timeline.visits.get(&token)?)))
         {
             Some((timeline, visit)) => visit_label(timeline, visit),
@@ -77,12 +77,12 @@ impl Family {
     }
 
     /// A node that is named without a token.
-    pub(crate) fn node_label(&self, run: &str, node: &str) -> String {
+    pub fn node_label(&self, run: &str, node: &str) -> String {
         format!("{}{}", self.prefix(run), node_name(node))
     }
 
     /// What a child is called: the visit that called it; nothing for the root.
-    pub(crate) fn run_label(&self, run: &str) -> String {
+    pub fn run_label(&self, run: &str) -> String {
         self.callers.get(run).map_or(String::new(), |(parent, token)| self.label(parent, *token))
     }
 
@@ -96,7 +96,7 @@ impl Family {
 }
 
 /// The node and, in a fan-out, the numbers of its branches from the outermost in: `judge[2]`, `vote[0.3]`.
-pub(crate) fn visit_label(timeline: &Timeline, visit: &Visit) -> String {
+pub fn visit_label(timeline: &Timeline, visit: &Visit) -> String {
     let mut path = Vec::new();
     let mut next = visit.branch;
     while let Some(BranchRef { group, branch }) = next {
@@ -110,11 +110,11 @@ pub(crate) fn visit_label(timeline: &Timeline, visit: &Visit) -> String {
 }
 
 /// As it is written in the file: the inner nodes of a dag's `foreach` carry marks behind their ref.
-pub(crate) fn node_name(node: &str) -> &str {
+pub fn node_name(node: &str) -> &str {
     node.split('[').next().unwrap_or(node)
 }
 
 /// The node that gathers what a dag's `foreach` made: nobody wrote it, so nobody wants to see it.
-pub(crate) fn is_gather(node: &str) -> bool {
+pub fn is_gather(node: &str) -> bool {
     node.ends_with("[=]")
 }

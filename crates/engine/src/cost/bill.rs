@@ -4,16 +4,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use wonder_core::cost::Spend;
 use wonder_core::event::TokenId;
 use wonder_core::{Time, TokenStatus};
-use wonder_engine::timeline::{Attempt, Timeline};
 
-use super::super::family::{Family, is_gather, node_name};
 use super::Sum;
+use crate::run_tree::{RunTree, is_gather, node_name};
+use crate::timeline::{Attempt, Timeline};
 
-#[derive(Debug)]
-pub(crate) struct Bill {
+#[derive(Clone, Debug, Serialize)]
+pub struct Bill {
     pub total: Sum,
     /// The dearest first, then as they were first visited.
     pub nodes: Vec<(String, Sum)>,
@@ -30,8 +31,8 @@ pub(crate) struct Bill {
     pub wall_ms: u64,
 }
 
-#[derive(Debug)]
-pub(crate) struct RunBill {
+#[derive(Clone, Debug, Serialize)]
+pub struct RunBill {
     pub run: String,
     /// The visit that called it; nothing for the run itself.
     pub called_at: String,
@@ -39,8 +40,8 @@ pub(crate) struct RunBill {
     pub sum: Sum,
 }
 
-#[derive(Debug)]
-pub(crate) struct AttemptBill {
+#[derive(Clone, Debug, Serialize)]
+pub struct AttemptBill {
     pub run: String,
     pub token: u64,
     /// With its branch, and in a child with the visit that called it.
@@ -55,8 +56,13 @@ pub(crate) struct AttemptBill {
 }
 
 impl Bill {
-    pub(crate) fn of(family: &Family, now: Time) -> Bill {
-        let root = family.root();
+    /// Somebody said which model it was.
+    pub fn has_models(&self) -> bool {
+        self.models.iter().any(|(model, _)| model.is_some())
+    }
+
+    pub fn of(tree: &RunTree, now: Time) -> Bill {
+        let root = tree.root();
         let mut bill = Bill {
             total: Sum::default(),
             nodes: Vec::new(),
@@ -68,7 +74,7 @@ impl Bill {
             wall_ms: root.ended_at.unwrap_or(now).since(root.started_at),
         };
         let mut sums = Sums::default();
-        bill.count(family, &family.root, "", &mut sums);
+        bill.count(tree, &tree.root, "", &mut sums);
         bill.nodes = sums.nodes;
         bill.nodes.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.spend.usd_micros, sum.spend.tokens())));
         let (named, nameless): (Vec<_>, Vec<_>) =
@@ -80,16 +86,16 @@ impl Bill {
     }
 
     /// How many tasks ran at once on average: task time by the time on the clock.
-    pub(crate) fn parallelism(&self) -> f64 {
+    pub fn parallelism(&self) -> f64 {
         let tenths = u128::from(self.total.spend.duration_ms) * 10 / u128::from(self.wall_ms.max(1));
         u32::try_from(tenths).map_or(f64::INFINITY, |tenths| f64::from(tenths) / 10.0)
     }
 
     /// A run and what it called. `path`: the nodes that lead to it, without their branches.
-    fn count(&mut self, family: &Family, run: &str, path: &str, sums: &mut Sums) {
-        let Some(timeline) = family.runs.get(run) else { return };
+    fn count(&mut self, tree: &RunTree, run: &str, path: &str, sums: &mut Sums) {
+        let Some(timeline) = tree.runs.get(run) else { return };
         let workflow = timeline.workflow.as_deref().unwrap_or_default().to_owned();
-        let called_at = family.run_label(run);
+        let called_at = tree.run_label(run);
         let at = self.runs.len();
         self.runs.push(RunBill { run: run.to_owned(), called_at, workflow, sum: Sum::default() });
         let spreads = spreads(timeline);
@@ -103,7 +109,7 @@ impl Bill {
                 let own = own_sum(attempt);
                 sums.model(&own);
                 sum.add(&own);
-                let label = family.label(run, visit.token);
+                let label = tree.label(run, visit.token);
                 self.attempts.push(AttemptBill::of(run, visit.token, label, attempt));
                 calls.extend(attempt.child.as_ref().map(|child| (child.clone(), format!("{name}/"))));
             }
@@ -112,7 +118,7 @@ impl Bill {
         }
         self.total.add(&self.runs[at].sum.clone());
         for (child, path) in calls {
-            self.count(family, &child, &path, sums);
+            self.count(tree, &child, &path, sums);
         }
     }
 }
@@ -169,6 +175,7 @@ fn spreads(timeline: &Timeline) -> BTreeSet<TokenId> {
     gathered.map(|group| group.origin).collect()
 }
 
+/// It took money or tokens of a model.
 fn costs(spend: &Spend) -> bool {
     spend.usd_micros > 0 || spend.tokens() > 0
 }

@@ -1,0 +1,82 @@
+//! One visit and one gate with everything that is known of them, from the events of their run.
+
+use serde::{Deserialize, Serialize};
+use wonder_core::event::{GateId, TokenId};
+
+use super::{GateView, RunRow};
+use crate::run_tree::{node_name, visit_label};
+use crate::timeline::{GateHistory, Timeline, Visit};
+
+/// One visit of one node: its moves, its attempts with what each was given, and what came of it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct VisitView {
+    pub run: String,
+    /// With its branch: `judge[2]`.
+    pub label: String,
+    #[serde(flatten)]
+    pub visit: Visit,
+}
+
+impl VisitView {
+    pub fn of(run: &str, timeline: &Timeline, token: TokenId) -> Option<VisitView> {
+        let visit = timeline.visits.get(&token)?;
+        let label = visit_label(timeline, visit);
+        Some(VisitView { run: run.to_owned(), label, visit: visit.clone() })
+    }
+}
+
+/// One gate, open or closed, with its history: who was asked, who answered when and what.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct GateDetails {
+    /// `RUN:NUMBER`.
+    pub id: String,
+    pub run: String,
+    /// The run that nobody called.
+    pub root: String,
+    pub workflow: String,
+    /// The visit that waits at it, as it is shown.
+    pub at: Option<String>,
+    pub open: bool,
+    #[serde(flatten)]
+    pub gate: GateHistory,
+}
+
+impl GateDetails {
+    pub fn of(row: &RunRow, timeline: &Timeline, gate: GateId) -> Option<GateDetails> {
+        let history = timeline.gates.get(&gate)?;
+        let visit = history.token.and_then(|token| timeline.visits.get(&token));
+        Some(GateDetails {
+            id: format!("{}:{gate}", row.run),
+            run: row.run.clone(),
+            root: row.root.clone(),
+            workflow: row.workflow.clone(),
+            at: visit.map(|visit| visit_label(timeline, visit)),
+            open: history.is_open(),
+            gate: history.clone(),
+        })
+    }
+}
+
+impl GateView {
+    /// The open gates of a run by its events.
+    pub fn open_in(row: &RunRow, timeline: &Timeline) -> Vec<GateView> {
+        let view = |(id, gate): (GateId, &GateHistory)| {
+            let visit = gate.token.and_then(|token| timeline.visits.get(&token));
+            GateView {
+                id: format!("{}:{id}", row.run),
+                run: row.run.clone(),
+                root: row.root.clone(),
+                workflow: row.workflow.clone(),
+                node: visit.map(|visit| node_name(&visit.node).to_owned()),
+                kind: gate.kind,
+                title: gate.title.clone(),
+                body: gate.body.clone(),
+                form: gate.form.clone(),
+                assignees: gate.assignees.iter().map(ToString::to_string).collect(),
+                opened_at: gate.opened_at,
+                deadline: gate.deadline,
+            }
+        };
+        timeline.open_gates().map(view).collect()
+    }
+}
