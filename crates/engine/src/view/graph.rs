@@ -27,7 +27,7 @@ pub struct NodeView {
     /// Its ref, which is unique in the graph.
     pub id: Name,
     pub kind: NodeKind,
-    /// The task it executes, if that has a name of its own or was made for it.
+    /// The task it executes, if that is written apart from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Name>,
     /// What its task does to the world.
@@ -173,7 +173,7 @@ fn node_view(before: &Graph, now: &Graph, node: &Node, stands: Stands) -> NodeVi
     NodeView {
         id: node.reference.clone(),
         kind,
-        task: node.task().map(|task| task.name.clone()),
+        task: node.task().map(|task| task.name.clone()).filter(|name| now.tasks.contains_key(name)),
         effect: node.task().map(|task| task.effect).unwrap_or_default(),
         initial,
         added: before.find_node(&node.reference).is_none(),
