@@ -27,10 +27,11 @@ pub(crate) async fn pause(args: PauseArgs, session: &Session) -> Result<Exit, Fa
     let drive = if connection.owner().await.is_none() { Drive::Off } else { Drive::On };
     let act = Act::Pause { by: somebody(args.by) };
     let view = connection.engine().act(args.run.clone(), act, drive).await;
-    let told =
-        view.map_err(|error| Fault::from(error).about(&args.run)).and_then(|view| tell(session, &view));
+    let printed = view
+        .map_err(|error| Fault::from(error).about(&args.run))
+        .and_then(|view| print_outcome(session, &view));
     connection.close(Leaving::Drain).await;
-    told
+    printed
 }
 
 fn reason(because: Because) -> String {
@@ -50,8 +51,8 @@ async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
         view = until_ended(&connection, run.clone(), act) => view.map(Some),
         () = interrupts.next() => Ok(None),
     };
-    let told = match ended {
-        Ok(Some(view)) => tell(session, &view),
+    let printed = match ended {
+        Ok(Some(view)) => print_outcome(session, &view),
         Ok(None) => {
             session.screen.say("left: the run is asked to end and will");
             Ok(Exit::Interrupted)
@@ -59,7 +60,7 @@ async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
         Err(fault) => Err(fault.about(&run)),
     };
     connection.close(Leaving::Drain).await;
-    told
+    printed
 }
 
 async fn until_ended(connection: &Connection, run: String, act: Act) -> Result<Box<RunView>, Fault> {
@@ -71,7 +72,7 @@ async fn until_ended(connection: &Connection, run: String, act: Act) -> Result<B
     Ok(view)
 }
 
-fn tell(session: &Session, view: &RunView) -> Result<Exit, Fault> {
+fn print_outcome(session: &Session, view: &RunView) -> Result<Exit, Fault> {
     if session.screen.json {
         session.screen.print_json(&Outcome::of(view))?;
     } else {

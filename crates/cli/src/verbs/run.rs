@@ -109,15 +109,15 @@ pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Faul
 }
 
 async fn set_act(run: String, act: Act, how: &How, session: &Session) -> Result<Exit, Fault> {
-    let asked = run.clone();
+    let named = run.clone();
     set_going(session, how.detach, Some(now()), async |engine, drive| engine.act(run, act, drive).await)
         .await
-        .map_err(|fault| fault.about(&asked))
+        .map_err(|fault| fault.about(&named))
 }
 
 pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, Fault> {
     let payload = inputs::any("PAYLOAD", &args.payload)?.unwrap_or_default();
-    let key = args.key.as_deref().map_or(Value::Null, inputs::word);
+    let key = args.key.as_deref().map_or(Value::Null, inputs::json_or_text);
     set_going(session, args.how.detach, Some(now()), async |engine, drive| {
         let signal = Signal { run: args.run, event: args.name, key, payload, keep: true, drive };
         engine.signal(signal).await
