@@ -15,36 +15,36 @@ use wonder_actions::Worker;
 use wonder_engine::{Cause, Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
 
 use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue, Settled, closing, queue};
-use crate::executor::{Equipment, Executor};
+use crate::executor::{Executor, ExecutorSetup};
 use crate::host::Host;
 use crate::lock::{self, Claim, Owner, Ownership};
 use crate::shared::Shared;
-use crate::socket::{self, Door, Remote};
+use crate::socket::{self, Remote, SocketServer};
 use crate::store::{Counters, Writer, unreachable_file};
 use crate::{Leaving, Options, Purpose};
 
-/// How long an owner may take to answer the door.
-const DOOR: Duration = Duration::from_secs(20);
-const KNOCK: Duration = Duration::from_millis(10);
+/// How long an owner may take to answer, and how often it is tried.
+const OWNER_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+const TRY_EVERY: Duration = Duration::from_millis(10);
 
 /// Opens the database directory. If another process owns it, requests go there.
 pub async fn open(options: Options, purpose: Purpose) -> Reply<Connection> {
-    let way = enter(&options, purpose).await?;
+    let access = enter(&options, purpose).await?;
     let mine = Mutex::default();
-    Ok(Connection { options, purpose, way: RwLock::new(way), mine })
+    Ok(Connection { options, purpose, access: RwLock::new(access), mine })
 }
 
 #[derive(Debug)]
 pub struct Connection {
     options: Options,
     purpose: Purpose,
-    way: RwLock<Way>,
+    access: RwLock<Access>,
     /// Runs that this process asked for, and wants carried on whoever owns the database.
     mine: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Access {
     Owning(Box<Owned>),
     Asking(Remote, Owner),
     Reading(Host),
@@ -57,7 +57,7 @@ struct Owned {
     host: Host,
     driver: Queue,
     thread: JoinHandle<()>,
-    door: Door,
+    server: SocketServer,
     shared: Shared,
     counters: Arc<Counters>,
     ownership: Ownership,
@@ -84,8 +84,8 @@ impl Connection {
 
     /// The process that owns the database, if it is another one.
     pub async fn owner(&self) -> Option<u32> {
-        match &*self.way.read().await {
-            Way::Asking(_, owner) => Some(owner.pid),
+        match &*self.access.read().await {
+            Access::Asking(_, owner) => Some(owner.pid),
             _ => None,
         }
     }
@@ -93,15 +93,15 @@ impl Connection {
     /// Whether runs are carried on here that others asked for.
     pub async fn serves_others(&self) -> bool {
         let mine = self.mine().clone();
-        match &*self.way.read().await {
-            Way::Owning(owned) => owned.shared.driven().iter().any(|root| !mine.contains(&**root)),
+        match &*self.access.read().await {
+            Access::Owning(owned) => owned.shared.driven().iter().any(|root| !mine.contains(&**root)),
             _ => false,
         }
     }
 
     pub async fn written(&self) -> Written {
-        match &*self.way.read().await {
-            Way::Owning(owned) => Written {
+        match &*self.access.read().await {
+            Access::Owning(owned) => Written {
                 commits: owned.counters.commits.load(Ordering::Relaxed),
                 rows: owned.counters.rows.load(Ordering::Relaxed),
                 bytes: owned.counters.bytes.load(Ordering::Relaxed),
@@ -115,8 +115,8 @@ impl Connection {
     ///
     /// Only the process that owns the database can tell.
     pub async fn settled(&self) -> Reply<Settled> {
-        let way = self.way.read().await;
-        let Way::Owning(owned) = &*way else {
+        let access = self.access.read().await;
+        let Access::Owning(owned) = &*access else {
             let message = "another process owns the database, and only that one knows when it has settled";
             return Err(EngineError::new(ErrorCode::Unsupported, message));
         };
@@ -126,7 +126,7 @@ impl Connection {
     }
 
     pub async fn close(self, leaving: Leaving) {
-        if let Way::Owning(owned) = self.way.into_inner() {
+        if let Access::Owning(owned) = self.access.into_inner() {
             owned.close(leaving).await;
         }
     }
@@ -146,14 +146,14 @@ impl Connection {
             id.get_or_insert_with(|| ulid::Ulid::generate().to_string());
         }
         loop {
-            let answered = match &*self.way.read().await {
-                Way::Owning(owned) => owned.host.ask(request.clone()).await,
-                Way::Asking(remote, _) => remote.ask(request.clone()).await,
-                Way::Reading(host) => host.ask(request.clone()).await,
-                Way::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
+            let answered = match &*self.access.read().await {
+                Access::Owning(owned) => owned.host.ask(request.clone()).await,
+                Access::Asking(remote, _) => remote.ask(request.clone()).await,
+                Access::Reading(host) => host.ask(request.clone()).await,
+                Access::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
             };
             match answered {
-                Err(error) if is_lost(&error) => self.find_another_way().await?,
+                Err(error) if is_lost(&error) => self.reconnect().await?,
                 Ok(response) => {
                     self.remember(&request, &response);
                     return Ok(response);
@@ -180,11 +180,11 @@ impl Connection {
     }
 
     /// The owner is leaving or gone: take over, or find the next.
-    async fn find_another_way(&self) -> Reply<()> {
-        let mut way = self.way.write().await;
-        if matches!(&*way, Way::Owning(_) | Way::Reading(_)) {
+    async fn reconnect(&self) -> Reply<()> {
+        let mut access = self.access.write().await;
+        if matches!(&*access, Access::Owning(_) | Access::Reading(_)) {
             // Somebody else of this process has found it meanwhile, or we leave ourselves.
-            let Way::Owning(owned) = &*way else { return Ok(()) };
+            let Access::Owning(owned) = &*access else { return Ok(()) };
             let leaves = owned.thread.is_finished();
             return if leaves {
                 Err(EngineError::new(ErrorCode::Closing, "the database was left"))
@@ -192,15 +192,15 @@ impl Connection {
                 Ok(())
             };
         }
-        tokio::time::sleep(KNOCK).await;
-        *way = Way::Gone;
-        *way = enter(&self.options, self.purpose).await?;
+        tokio::time::sleep(TRY_EVERY).await;
+        *access = Access::Gone;
+        *access = enter(&self.options, self.purpose).await?;
         let mine = self.mine().clone();
         for run in mine {
             let adopt = Request::Adopt { run };
-            let adopted = match &*way {
-                Way::Owning(owned) => owned.host.ask(adopt).await,
-                Way::Asking(remote, _) => remote.ask(adopt).await,
+            let adopted = match &*access {
+                Access::Owning(owned) => owned.host.ask(adopt).await,
+                Access::Asking(remote, _) => remote.ask(adopt).await,
                 _ => break,
             };
             match adopted {
@@ -218,30 +218,30 @@ fn is_lost(error: &EngineError) -> bool {
     matches!(error.code, ErrorCode::Disconnected | ErrorCode::Closing)
 }
 
-async fn enter(options: &Options, purpose: Purpose) -> Reply<Way> {
+async fn enter(options: &Options, purpose: Purpose) -> Reply<Access> {
     match purpose {
         Purpose::Act => act(options).await,
         Purpose::Look => look(options).await,
     }
 }
 
-async fn act(options: &Options) -> Reply<Way> {
+async fn act(options: &Options) -> Reply<Access> {
     make_home(&options.home)?;
-    let until = Instant::now() + DOOR;
+    let until = Instant::now() + OWNER_ANSWERS_WITHIN;
     let mut last = None;
     while Instant::now() < until {
         match lock::claim(&options.home)? {
             Claim::Mine(ownership) => {
-                return own(options, ownership).map(|owned| Way::Owning(Box::new(owned)));
+                return own(options, ownership).map(|owned| Access::Owning(Box::new(owned)));
             }
             Claim::Taken(owner) => {
                 last = owner.or(last);
                 if let Some(owner) = last.clone().filter(answers) {
-                    return Ok(Way::Asking(Remote::new(owner.socket.clone()), owner));
+                    return Ok(Access::Asking(Remote::new(owner.socket.clone()), owner));
                 }
             }
         }
-        tokio::time::sleep(KNOCK).await;
+        tokio::time::sleep(TRY_EVERY).await;
     }
     let process = last.map(|owner| owner.pid);
     let who = process.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
@@ -255,12 +255,12 @@ fn answers(owner: &Owner) -> bool {
     std::os::unix::net::UnixStream::connect(&owner.socket).is_ok()
 }
 
-async fn look(options: &Options) -> Reply<Way> {
+async fn look(options: &Options) -> Reply<Access> {
     if let Some(owner) = lock::owner(&options.home).filter(answers) {
-        return Ok(Way::Asking(Remote::new(owner.socket.clone()), owner));
+        return Ok(Access::Asking(Remote::new(owner.socket.clone()), owner));
     }
     fire_overdue(options)?;
-    Ok(Way::Reading(Host::new(options, None, Shared::default())))
+    Ok(Access::Reading(Host::new(options, None, Shared::default())))
 }
 
 /// Deadlines that passed while nobody owned the database fire now. What they lead to is left to whoever
@@ -299,12 +299,12 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     let thread = thread
         .spawn(move || driver.drive())
         .map_err(|error| EngineError::internal(format!("no thread for the driver: {error}")))?;
-    let door = Door::open(listener, host.clone())?;
-    Ok(Owned { host, driver: queue, thread, door, shared, counters, ownership })
+    let server = SocketServer::open(listener, host.clone())?;
+    Ok(Owned { host, driver: queue, thread, server, shared, counters, ownership })
 }
 
 fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Queue, Inbox)) -> Reply<Driver> {
-    let executor = Executor::new(Equipment {
+    let executor = Executor::new(ExecutorSetup {
         runtime: tokio::runtime::Handle::current(),
         grace: Duration::from_millis(options.worker.grace_ms),
         worker: Worker::new(options.worker.clone()),
@@ -330,7 +330,7 @@ impl Owned {
             // An error means that the driver ended by itself, which is as good.
             drop(closed.await);
         }
-        self.door.close().await;
+        self.server.close().await;
         drop(self.thread.join());
         drop(self.ownership);
     }

@@ -42,7 +42,7 @@ impl Driver {
                 let run: Name = run.into();
                 self.hosted(turn, &run).map(|()| run)
             }
-            // Whoever asks these reads for himself.
+            // These are read from the database, without the driver.
             _ => return reply.answer(Ok(None)),
         };
         // What follows from it belongs to the answer, and nothing is told before it is committed.
@@ -97,7 +97,7 @@ impl Driver {
 
     fn act(&mut self, turn: &mut Turn, id: &Name, act: Act, drive: Drive) -> Reply<Name> {
         self.hosted(turn, id)?;
-        // Pausing, resuming and retrying a child is its root's business.
+        // Pausing, resuming and retrying a child does the same to its root.
         let root = self.runs[id].root.clone();
         let whole = matches!(act, Act::Pause { .. } | Act::Resume { .. } | Act::Retry { .. });
         let id = if whole { root } else { id.clone() };
@@ -159,7 +159,7 @@ impl Driver {
         self.waiters.entry(run).or_default().push(Waiter { until, reply });
     }
 
-    /// Those who wait for a run that is over now, or quiet.
+    /// Answers those who wait for a run that has ended, or is quiet.
     pub(super) fn answer_waiters(&mut self, touched: &BTreeSet<Name>) {
         if self.waiters.is_empty() {
             return;
@@ -181,8 +181,8 @@ impl Driver {
         }
     }
 
-    /// Those who have waited as long as they wanted to.
-    pub(super) fn let_waiters_go(&mut self, turn: &mut Turn) {
+    /// Answers those who have waited as long as they wanted to.
+    pub(super) fn answer_late_waiters(&mut self, turn: &mut Turn) {
         if self.waiters.is_empty() {
             return;
         }

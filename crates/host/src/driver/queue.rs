@@ -87,8 +87,8 @@ impl Queue {
 }
 
 impl Inbox {
-    pub(super) fn wait(&self, patience: Duration) -> Result<HostEvent, RecvTimeoutError> {
-        self.0.recv_timeout(patience)
+    pub(super) fn wait(&self, wait_time: Duration) -> Result<HostEvent, RecvTimeoutError> {
+        self.0.recv_timeout(wait_time)
     }
 
     pub(super) fn next(&self) -> Option<HostEvent> {

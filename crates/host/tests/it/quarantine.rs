@@ -6,7 +6,7 @@ use wonder_engine::{
 };
 use wonder_host::{Options, Purpose, open};
 
-use crate::house::{House, json, start};
+use crate::test_host::{TestHost, json, start};
 
 /// How a stored run is broken, and what the reason has to say.
 const DAMAGES: [(&str, &str, &str); 4] = [
@@ -87,25 +87,25 @@ async fn status(engine: &dyn Engine, run: &str) -> Status {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_verb_says_that_a_run_cannot_be_loaded() {
-    let house = House::new().await;
-    let sound = house.run(&file("sound"), "{}").await.row.run;
+    let host = TestHost::new().await;
+    let sound = host.run(&file("sound"), "{}").await.row.run;
     let mut broken = Vec::new();
     for (damage, sql, reason) in DAMAGES {
         for verb in VERBS {
             let name = format!("{damage}_{verb}");
-            let run = house.run(&file(&name), "{}").await.row.run;
+            let run = host.run(&file(&name), "{}").await.row.run;
             broken.push((name, run, verb, sql, reason));
         }
     }
-    let home = house.leave().await;
+    let home = host.leave().await;
     let database = rusqlite::Connection::open(home.path().join("wonder.db")).unwrap();
     for (name, _, _, sql, _) in &broken {
         assert!(database.execute(sql, [name]).unwrap() > 0, "{name}");
     }
     drop(database);
 
-    let house = House::at(home).await;
-    let engine = house.engine();
+    let host = TestHost::at(home).await;
+    let engine = host.engine();
     for (name, run, verb, _, reason) in &broken {
         let refused = ask(engine, verb, run).await.expect_err(name);
         assert_eq!(refused.code, ErrorCode::Quarantined, "{name}: {refused}");
@@ -126,14 +126,14 @@ async fn every_verb_says_that_a_run_cannot_be_loaded() {
     }
     let open_gates = engine.gates(None).await.unwrap();
     assert_eq!(open_gates.len(), 1, "gates that nobody can answer are not shown");
-    assert_eq!(house.answer(&sound, "{}").await.row.status, Status::Completed);
+    assert_eq!(host.answer(&sound, "{}").await.row.status, Status::Completed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_only_looks_is_told_too() {
-    let house = House::new().await;
-    let run = house.run(&file("looked_at"), "{}").await.row.run;
-    let home = house.leave().await;
+    let host = TestHost::new().await;
+    let run = host.run(&file("looked_at"), "{}").await.row.run;
+    let home = host.leave().await;
     let database = rusqlite::Connection::open(home.path().join("wonder.db")).unwrap();
     database.execute("DELETE FROM definitions", []).unwrap();
     let look = open(Options::new(home.path()), Purpose::Look).await.unwrap();

@@ -11,7 +11,7 @@ use wonder_host::{
     Clock, Connection, Leaving, Options, OrderedTask, Purpose, Settled, TaskPerformer, VirtualClock, open,
 };
 
-use crate::house::{json, start};
+use crate::test_host::{json, start};
 
 const BEGIN: Time = Time(1_767_225_600_000);
 
