@@ -6,45 +6,45 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{RwLock, oneshot};
 use wonder_actions::Worker;
-use wonder_engine::{Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
+use wonder_engine::{Cause, Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
 
-use crate::driver::{Driver, HostEvent, Purses};
-use crate::executor::{Equipment, Executor};
+use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue, Settled, closing, queue};
+use crate::executor::{Executor, ExecutorSetup};
 use crate::host::Host;
 use crate::lock::{self, Claim, Owner, Ownership};
 use crate::shared::Shared;
-use crate::socket::{self, Door, Remote};
+use crate::socket::{self, Remote, SocketServer};
 use crate::store::{Counters, Writer, unreachable_file};
-use crate::{Leaving, Options, Purpose, clock};
+use crate::{Leaving, Options, Purpose};
 
-/// How long an owner may take to answer the door.
-const DOOR: Duration = Duration::from_secs(20);
-const KNOCK: Duration = Duration::from_millis(10);
+/// How long an owner may take to answer, and how often it is tried.
+const OWNER_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+const TRY_EVERY: Duration = Duration::from_millis(10);
 
 /// Opens the database directory. If another process owns it, requests go there.
 pub async fn open(options: Options, purpose: Purpose) -> Reply<Connection> {
-    let way = enter(&options, purpose).await?;
+    let access = enter(&options, purpose).await?;
     let mine = Mutex::default();
-    Ok(Connection { options, purpose, way: RwLock::new(way), mine })
+    Ok(Connection { options, purpose, access: RwLock::new(access), mine })
 }
 
 #[derive(Debug)]
 pub struct Connection {
     options: Options,
     purpose: Purpose,
-    way: RwLock<Way>,
+    access: RwLock<Access>,
     /// Runs that this process asked for, and wants carried on whoever owns the database.
     mine: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Access {
     Owning(Box<Owned>),
     Asking(Remote, Owner),
     Reading(Host),
@@ -55,9 +55,9 @@ enum Way {
 #[derive(Debug)]
 struct Owned {
     host: Host,
-    driver: mpsc::Sender<HostEvent>,
+    driver: Queue,
     thread: JoinHandle<()>,
-    door: Door,
+    server: SocketServer,
     shared: Shared,
     counters: Arc<Counters>,
     ownership: Ownership,
@@ -84,8 +84,8 @@ impl Connection {
 
     /// The process that owns the database, if it is another one.
     pub async fn owner(&self) -> Option<u32> {
-        match &*self.way.read().await {
-            Way::Asking(_, owner) => Some(owner.pid),
+        match &*self.access.read().await {
+            Access::Asking(_, owner) => Some(owner.pid),
             _ => None,
         }
     }
@@ -93,15 +93,15 @@ impl Connection {
     /// Whether runs are carried on here that others asked for.
     pub async fn serves_others(&self) -> bool {
         let mine = self.mine().clone();
-        match &*self.way.read().await {
-            Way::Owning(owned) => owned.shared.driven().iter().any(|root| !mine.contains(&**root)),
+        match &*self.access.read().await {
+            Access::Owning(owned) => owned.shared.driven().iter().any(|root| !mine.contains(&**root)),
             _ => false,
         }
     }
 
     pub async fn written(&self) -> Written {
-        match &*self.way.read().await {
-            Way::Owning(owned) => Written {
+        match &*self.access.read().await {
+            Access::Owning(owned) => Written {
                 commits: owned.counters.commits.load(Ordering::Relaxed),
                 rows: owned.counters.rows.load(Ordering::Relaxed),
                 bytes: owned.counters.bytes.load(Ordering::Relaxed),
@@ -110,8 +110,23 @@ impl Connection {
         }
     }
 
+    /// Waits until the driver has nothing more to do: everything it was told before is committed and
+    /// performed, and no deadline is due. What it waits for then are reports, deadlines and requests.
+    ///
+    /// Only the process that owns the database can tell.
+    pub async fn settled(&self) -> Reply<Settled> {
+        let access = self.access.read().await;
+        let Access::Owning(owned) = &*access else {
+            let message = "another process owns the database, and only that one knows when it has settled";
+            return Err(EngineError::new(ErrorCode::Unsupported, message));
+        };
+        let (reply, settled) = oneshot::channel();
+        owned.driver.send(HostEvent::Settle(reply));
+        settled.await.map_err(|_| closing())
+    }
+
     pub async fn close(self, leaving: Leaving) {
-        if let Way::Owning(owned) = self.way.into_inner() {
+        if let Access::Owning(owned) = self.access.into_inner() {
             owned.close(leaving).await;
         }
     }
@@ -131,14 +146,14 @@ impl Connection {
             id.get_or_insert_with(|| ulid::Ulid::generate().to_string());
         }
         loop {
-            let answered = match &*self.way.read().await {
-                Way::Owning(owned) => owned.host.ask(request.clone()).await,
-                Way::Asking(remote, _) => remote.ask(request.clone()).await,
-                Way::Reading(host) => host.ask(request.clone()).await,
-                Way::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
+            let answered = match &*self.access.read().await {
+                Access::Owning(owned) => owned.host.ask(request.clone()).await,
+                Access::Asking(remote, _) => remote.ask(request.clone()).await,
+                Access::Reading(host) => host.ask(request.clone()).await,
+                Access::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
             };
             match answered {
-                Err(error) if is_lost(&error) => self.find_another_way().await?,
+                Err(error) if is_lost(&error) => self.reconnect().await?,
                 Ok(response) => {
                     self.remember(&request, &response);
                     return Ok(response);
@@ -165,11 +180,11 @@ impl Connection {
     }
 
     /// The owner is leaving or gone: take over, or find the next.
-    async fn find_another_way(&self) -> Reply<()> {
-        let mut way = self.way.write().await;
-        if matches!(&*way, Way::Owning(_) | Way::Reading(_)) {
+    async fn reconnect(&self) -> Reply<()> {
+        let mut access = self.access.write().await;
+        if matches!(&*access, Access::Owning(_) | Access::Reading(_)) {
             // Somebody else of this process has found it meanwhile, or we leave ourselves.
-            let Way::Owning(owned) = &*way else { return Ok(()) };
+            let Access::Owning(owned) = &*access else { return Ok(()) };
             let leaves = owned.thread.is_finished();
             return if leaves {
                 Err(EngineError::new(ErrorCode::Closing, "the database was left"))
@@ -177,15 +192,15 @@ impl Connection {
                 Ok(())
             };
         }
-        tokio::time::sleep(KNOCK).await;
-        *way = Way::Gone;
-        *way = enter(&self.options, self.purpose).await?;
+        tokio::time::sleep(TRY_EVERY).await;
+        *access = Access::Gone;
+        *access = enter(&self.options, self.purpose).await?;
         let mine = self.mine().clone();
         for run in mine {
             let adopt = Request::Adopt { run };
-            let adopted = match &*way {
-                Way::Owning(owned) => owned.host.ask(adopt).await,
-                Way::Asking(remote, _) => remote.ask(adopt).await,
+            let adopted = match &*access {
+                Access::Owning(owned) => owned.host.ask(adopt).await,
+                Access::Asking(remote, _) => remote.ask(adopt).await,
                 _ => break,
             };
             match adopted {
@@ -203,47 +218,49 @@ fn is_lost(error: &EngineError) -> bool {
     matches!(error.code, ErrorCode::Disconnected | ErrorCode::Closing)
 }
 
-async fn enter(options: &Options, purpose: Purpose) -> Reply<Way> {
+async fn enter(options: &Options, purpose: Purpose) -> Reply<Access> {
     match purpose {
         Purpose::Act => act(options).await,
         Purpose::Look => look(options).await,
     }
 }
 
-async fn act(options: &Options) -> Reply<Way> {
+async fn act(options: &Options) -> Reply<Access> {
     make_home(&options.home)?;
-    let until = Instant::now() + DOOR;
+    let until = Instant::now() + OWNER_ANSWERS_WITHIN;
     let mut last = None;
     while Instant::now() < until {
         match lock::claim(&options.home)? {
             Claim::Mine(ownership) => {
-                return own(options, ownership).map(|owned| Way::Owning(Box::new(owned)));
+                return own(options, ownership).map(|owned| Access::Owning(Box::new(owned)));
             }
             Claim::Taken(owner) => {
                 last = owner.or(last);
                 if let Some(owner) = last.clone().filter(answers) {
-                    return Ok(Way::Asking(Remote::new(owner.socket.clone()), owner));
+                    return Ok(Access::Asking(Remote::new(owner.socket.clone()), owner));
                 }
             }
         }
-        tokio::time::sleep(KNOCK).await;
+        tokio::time::sleep(TRY_EVERY).await;
     }
-    let who = last.map_or_else(|| "another process".to_owned(), |owner| format!("process {}", owner.pid));
+    let process = last.map(|owner| owner.pid);
+    let who = process.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
     let message = format!("{who} owns {} but does not answer", options.home.display());
     Err(EngineError::new(ErrorCode::Storage, message)
-        .help("If it hangs, end it; its runs are safe. Or use another directory: WONDER_HOME=DIR."))
+        .help("If it hangs, end it; its runs are safe.")
+        .because(Cause::OwnerSilent { process }))
 }
 
 fn answers(owner: &Owner) -> bool {
     std::os::unix::net::UnixStream::connect(&owner.socket).is_ok()
 }
 
-async fn look(options: &Options) -> Reply<Way> {
+async fn look(options: &Options) -> Reply<Access> {
     if let Some(owner) = lock::owner(&options.home).filter(answers) {
-        return Ok(Way::Asking(Remote::new(owner.socket.clone()), owner));
+        return Ok(Access::Asking(Remote::new(owner.socket.clone()), owner));
     }
     fire_overdue(options)?;
-    Ok(Way::Reading(Host::new(options, None, Shared::default())))
+    Ok(Access::Reading(Host::new(options, None, Shared::default())))
 }
 
 /// Deadlines that passed while nobody owned the database fire now. What they lead to is left to whoever
@@ -251,7 +268,7 @@ async fn look(options: &Options) -> Reply<Way> {
 fn fire_overdue(options: &Options) -> Reply<()> {
     let Some(connection) = crate::store::open_reader(&options.home)? else { return Ok(()) };
     let path = crate::store::database(&options.home);
-    let due = crate::store::Reader::new(&connection, &path).timers(Some(clock::now()))?;
+    let due = crate::store::Reader::new(&connection, &path).timers(Some(options.clock.now()))?;
     drop(connection);
     if due.is_empty() {
         return Ok(());
@@ -259,8 +276,7 @@ fn fire_overdue(options: &Options) -> Reply<()> {
     // Somebody else may own it by now, or the directory cannot be written: then they do not fire here.
     let Ok(Claim::Mine(ownership)) = lock::claim(&options.home) else { return Ok(()) };
     let Ok(store) = Writer::open(&options.home, options.durability) else { return Ok(()) };
-    let (sender, inbox) = mpsc::channel();
-    let mut driver = driver(options, store, Shared::default(), (sender, inbox))?;
+    let mut driver = driver(options, store, Shared::default(), queue())?;
     driver.fire_overdue();
     driver.store.close();
     drop(ownership);
@@ -272,43 +288,49 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     let store = Writer::open(&options.home, options.durability)?;
     let counters = store.counters.clone();
     let shared = Shared::default();
-    let (sender, inbox) = mpsc::channel();
-    let driver = driver(options, store, shared.clone(), (sender.clone(), inbox))?;
-    let host = Host::new(options, Some(sender.clone()), shared.clone());
+    let (queue, inbox) = queue();
+    let driver = driver(options, store, shared.clone(), (queue.clone(), inbox))?;
+    let host = Host::new(options, Some(queue.clone()), shared.clone());
+    let moved = queue.clone();
+    options.clock.on_move(move || {
+        moved.send(HostEvent::ClockMoved);
+    });
     let thread = std::thread::Builder::new().name("wonder-driver".to_owned());
     let thread = thread
         .spawn(move || driver.drive())
         .map_err(|error| EngineError::internal(format!("no thread for the driver: {error}")))?;
-    let door = Door::open(listener, host.clone())?;
-    Ok(Owned { host, driver: sender, thread, door, shared, counters, ownership })
+    let server = SocketServer::open(listener, host.clone())?;
+    Ok(Owned { host, driver: queue, thread, server, shared, counters, ownership })
 }
 
-fn driver(
-    options: &Options,
-    store: Writer,
-    shared: Shared,
-    (sender, inbox): (mpsc::Sender<HostEvent>, mpsc::Receiver<HostEvent>),
-) -> Reply<Driver> {
-    let executor = Executor::new(Equipment {
+fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Queue, Inbox)) -> Reply<Driver> {
+    let executor = Executor::new(ExecutorSetup {
         runtime: tokio::runtime::Handle::current(),
         grace: Duration::from_millis(options.worker.grace_ms),
         worker: Worker::new(options.worker.clone()),
         tasks_max: options.tasks_max,
         queue_timeout: options.queue_timeout_ms.map(Duration::from_millis),
-        driver: sender,
+        driver: queue,
+        clock: options.clock.clone(),
+        performer: options.performer.clone(),
     });
-    let purses = Purses::new(&options.projects, &store.reader())?;
-    Driver::new(store, executor, shared, inbox, purses)
+    let (clock, now) = (options.clock.clone(), options.clock.now());
+    let mut budgets = ProjectBudgets::default();
+    for (project, budget) in &options.projects {
+        let spent = store.reader().spent(project, budget.per.first_day(now))?;
+        budgets.insert(project.as_str().into(), *budget, spent, now);
+    }
+    Driver::new(DriverSetup { store, executor, shared, inbox, budgets, clock })
 }
 
 impl Owned {
     async fn close(self, leaving: Leaving) {
         let (done, closed) = oneshot::channel();
-        if self.driver.send(HostEvent::Close { leaving, done }).is_ok() {
+        if self.driver.send(HostEvent::Close { leaving, done }) {
             // An error means that the driver ended by itself, which is as good.
             drop(closed.await);
         }
-        self.door.close().await;
+        self.server.close().await;
         drop(self.thread.join());
         drop(self.ownership);
     }

@@ -8,7 +8,6 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::Sender;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -24,8 +23,9 @@ use wonder_core::graph::Task;
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_engine::{LogLine, LogStream};
 
-use crate::clock;
-use crate::driver::{HostEvent, TaskKey};
+use crate::clock::Clock;
+use crate::driver::{Go, HostEvent, Queue, TaskKey, unbegun};
+use crate::performer::{OrderedTask, TaskPerformer};
 
 /// Lines one attempt may say; what comes after is counted, not kept.
 const LINES_MAX: u32 = 10_000;
@@ -38,26 +38,34 @@ pub(crate) struct Executor {
     worker: Worker,
     places: Arc<Semaphore>,
     out: BTreeMap<TaskKey, CancellationToken>,
-    driver: Sender<HostEvent>,
+    driver: Queue,
     queue_timeout: Option<Duration>,
     grace: Duration,
     leaving: Arc<AtomicBool>,
+    clock: Clock,
+    /// Performs tasks instead of the worker.
+    performer: Option<Arc<dyn TaskPerformer>>,
+    /// Tasks with effect `once` for it, until it is recorded that they begin.
+    kept_back: BTreeMap<TaskKey, OrderedTask>,
 }
 
 /// What an executor is made with.
 #[derive(Debug)]
-pub(crate) struct Equipment {
+pub(crate) struct ExecutorSetup {
     pub(crate) runtime: Handle,
     pub(crate) worker: Worker,
     pub(crate) tasks_max: usize,
     pub(crate) queue_timeout: Option<Duration>,
     pub(crate) grace: Duration,
-    pub(crate) driver: Sender<HostEvent>,
+    pub(crate) driver: Queue,
+    pub(crate) clock: Clock,
+    pub(crate) performer: Option<Arc<dyn TaskPerformer>>,
 }
 
 impl Executor {
-    pub(crate) fn new(equipment: Equipment) -> Executor {
-        let Equipment { runtime, worker, tasks_max, queue_timeout, grace, driver } = equipment;
+    pub(crate) fn new(setup: ExecutorSetup) -> Executor {
+        let ExecutorSetup { runtime, worker, tasks_max, queue_timeout, grace, driver, clock, performer } =
+            setup;
         Executor {
             runtime,
             worker,
@@ -67,6 +75,9 @@ impl Executor {
             queue_timeout,
             grace,
             leaving: Arc::default(),
+            clock,
+            performer,
+            kept_back: BTreeMap::new(),
         }
     }
 
@@ -78,14 +89,24 @@ impl Executor {
         task: Arc<Task>,
         workdir: Arc<PathBuf>,
     ) -> Option<HostEvent> {
-        let key = TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt };
+        let key = TaskKey::of(&order);
         if self.leaving.load(Ordering::Relaxed) || self.out.contains_key(&key) {
             return None;
         }
-        let light = is_light(&task);
         let cancel = CancellationToken::new();
         self.out.insert(key.clone(), cancel.clone());
-        let errand = Errand {
+        if self.performer.is_some() {
+            let once = task.effect == Effect::Once;
+            let ordered = OrderedTask::new(order, task, workdir, cancel, self.driver.clone());
+            self.kept_back.insert(key.clone(), ordered);
+            if once {
+                return Some(HostEvent::Starting { key, go: Go::Executor });
+            }
+            self.begin(&key);
+            return None;
+        }
+        let light = is_light(&task);
+        let execution = TaskExecution {
             worker: self.worker.clone(),
             driver: self.driver.clone(),
             leaving: self.leaving.clone(),
@@ -96,22 +117,30 @@ impl Executor {
             task,
             workdir,
             cancel,
+            clock: self.clock.clone(),
         };
         let driver = self.driver.clone();
         if !light {
-            self.runtime.spawn(async move { tell(&driver, errand.run().await) });
+            self.runtime.spawn(async move { tell(&driver, execution.run().await) });
             return None;
         }
-        let mut errand = Box::pin(errand.run());
+        let mut execution = Box::pin(execution.run());
         let runtime = self.runtime.enter();
-        let first = errand.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let first = execution.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         drop(runtime);
         match first {
             Poll::Ready(event) => Some(event),
             Poll::Pending => {
-                self.runtime.spawn(async move { tell(&driver, errand.await) });
+                self.runtime.spawn(async move { tell(&driver, execution.await) });
                 None
             }
+        }
+    }
+
+    /// Hands a task that was kept back to what performs tasks.
+    pub(crate) fn begin(&mut self, key: &TaskKey) {
+        if let Some((performer, task)) = self.performer.as_ref().zip(self.kept_back.remove(key)) {
+            performer.begin(task);
         }
     }
 
@@ -137,6 +166,10 @@ impl Executor {
         self.out.is_empty()
     }
 
+    pub(crate) fn tasks_out(&self) -> usize {
+        self.out.len()
+    }
+
     pub(crate) fn grace(&self) -> Duration {
         self.grace
     }
@@ -145,8 +178,13 @@ impl Executor {
         self.leaving.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn stop_all(&self) {
+    pub(crate) fn stop_all(&mut self) {
         self.out.values().for_each(CancellationToken::cancel);
+        if self.performer.is_some() {
+            // There is no process or connection to wait for.
+            self.out.clear();
+            self.kept_back.clear();
+        }
     }
 }
 
@@ -159,14 +197,14 @@ fn is_light(task: &Task) -> bool {
 }
 
 /// The driver is gone only when the host is.
-fn tell(driver: &Sender<HostEvent>, event: HostEvent) {
-    drop(driver.send(event));
+fn tell(driver: &Queue, event: HostEvent) {
+    driver.send(event);
 }
 
-/// One order, from its turn to its report.
-struct Errand {
+/// One ordered task, from waiting for a place to its report.
+struct TaskExecution {
     worker: Worker,
-    driver: Sender<HostEvent>,
+    driver: Queue,
     leaving: Arc<AtomicBool>,
     places: Arc<Semaphore>,
     queue_timeout: Option<Duration>,
@@ -175,23 +213,25 @@ struct Errand {
     task: Arc<Task>,
     workdir: Arc<PathBuf>,
     cancel: CancellationToken,
+    clock: Clock,
 }
 
-enum Turn {
-    Mine(OwnedSemaphorePermit),
+/// How waiting for a place among the tasks that are out ended.
+enum Admission {
+    Admitted(OwnedSemaphorePermit),
     Cancelled,
-    TooLate,
+    TimedOut,
 }
 
-impl Errand {
+impl TaskExecution {
     async fn run(self) -> HostEvent {
         let key = self.key.clone();
-        match self.turn().await {
+        match self.admission().await {
             // What has not begun is still owed: the next owner begins it.
             _ if self.leaving.load(Ordering::Relaxed) => HostEvent::Dropped { key },
-            Turn::Cancelled => HostEvent::Report { key, report: untried(TaskOutcome::Cancelled) },
-            Turn::TooLate => HostEvent::Report { key, report: untried(self.waited_too_long()) },
-            Turn::Mine(place) => {
+            Admission::Cancelled => HostEvent::Report { key, report: unbegun(TaskOutcome::Cancelled) },
+            Admission::TimedOut => HostEvent::Report { key, report: unbegun(self.waited_too_long()) },
+            Admission::Admitted(place) => {
                 let report = self.perform().await;
                 drop(place);
                 match report {
@@ -202,23 +242,23 @@ impl Errand {
         }
     }
 
-    async fn turn(&self) -> Turn {
+    async fn admission(&self) -> Admission {
         if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return Turn::Mine(place);
+            return Admission::Admitted(place);
         }
-        let patience = async {
+        let timeout = async {
             match self.queue_timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
+                Some(after) => tokio::time::sleep(after).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             place = self.places.clone().acquire_owned() => match place {
-                Ok(place) => Turn::Mine(place),
-                Err(_) => Turn::Cancelled,
+                Ok(place) => Admission::Admitted(place),
+                Err(_) => Admission::Cancelled,
             },
-            () = self.cancel.cancelled() => Turn::Cancelled,
-            () = patience => Turn::TooLate,
+            () = self.cancel.cancelled() => Admission::Cancelled,
+            () = timeout => Admission::TimedOut,
         }
     }
 
@@ -233,13 +273,15 @@ impl Errand {
     async fn perform(self) -> Option<TaskReport> {
         if self.task.effect == Effect::Once {
             let (go, recorded) = oneshot::channel();
-            self.driver.send(HostEvent::Starting { key: self.key.clone(), go }).ok()?;
+            let go = Go::Worker(go);
+            self.driver.send(HostEvent::Starting { key: self.key.clone(), go });
             recorded.await.ok()?;
         }
-        let sink = Arc::new(Lines {
+        let sink = Arc::new(LineSink {
             node: self.order.node.to_string(),
             key: self.key,
             driver: self.driver,
+            clock: self.clock,
             said: AtomicU32::new(0),
         });
         let seed = self.order.token.0 ^ u64::from(self.order.attempt) << 48;
@@ -255,20 +297,17 @@ impl Errand {
     }
 }
 
-fn untried(outcome: TaskOutcome) -> TaskReport {
-    TaskReport { outcome, spend: Default::default(), tries: 0 }
-}
-
-/// What a task says goes to the driver, which keeps it.
+/// What a task prints goes to the driver, which keeps it.
 #[derive(Debug)]
-struct Lines {
+struct LineSink {
     node: String,
     key: TaskKey,
-    driver: Sender<HostEvent>,
+    driver: Queue,
+    clock: Clock,
     said: AtomicU32,
 }
 
-impl Sink for Lines {
+impl Sink for LineSink {
     fn say(&self, said: Said) {
         let number = self.said.fetch_add(1, Ordering::Relaxed);
         let text = match number {
@@ -279,7 +318,7 @@ impl Sink for Lines {
         let line = LogLine {
             number: 0,
             run: self.key.run.to_string(),
-            at: clock::now(),
+            at: self.clock.now(),
             node: self.node.clone(),
             token: self.key.token.0,
             attempt: self.key.attempt,
@@ -291,7 +330,7 @@ impl Sink for Lines {
             },
             text,
         };
-        drop(self.driver.send(HostEvent::Said { key: self.key.clone(), line: Box::new(line) }));
+        self.driver.send(HostEvent::Printed { key: self.key.clone(), line: Box::new(line) });
     }
 }
 

@@ -2,29 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
-use tokio::sync::oneshot;
 use wonder_core::def::Name;
 use wonder_core::event::{GateId, TokenId};
 use wonder_engine::timeline::Timeline;
 use wonder_engine::{
-    Answer, Engine, EngineError, Filter, Follow, GateDetails, Pending, Progress, Reply, Request, Response,
-    RunRow, RunView, Status, Updates, VisitView, WaitView, Why, WhyReason, Workflow,
+    Answer, Engine, EngineError, ErrorCode, Filter, Follow, GateDetails, Pending, Progress, Reply, Request,
+    Response, RunRow, RunView, Status, Updates, VisitView, WaitView, Why, WhyReason, Workflow,
 };
 
 use crate::driver::{
-    Definitions, HostEvent, closing, estimate, gates_and_events, load, quarantined, quiet_alone, view,
+    Definitions, Queue, estimate, gates_and_events, load, not_loaded, quiet_alone, refuse_quarantined, view,
 };
 use crate::project::{self, ProjectBudget};
-use crate::shared::{ALL_RUNS, Shared};
+use crate::readers::Readers;
+use crate::shared::{ALL_RUNS, Shared, Watcher};
 use crate::store::{self, Reader, StoredRun};
-use crate::{Options, clock};
+use crate::{Clock, Options};
 
-/// Without a driver in this process nobody rings: look so often.
+/// Without a driver in this process nobody is told of changes: read again so often.
 const POLL: Duration = Duration::from_millis(200);
 /// Even with one: another wait may have taken the run out of memory meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -36,13 +34,13 @@ pub(crate) struct Host(Arc<Parts>);
 
 #[derive(Debug)]
 struct Parts {
-    home: PathBuf,
     path: PathBuf,
     projects: BTreeMap<String, ProjectBudget>,
     /// None: this process only reads.
-    driver: Option<Sender<HostEvent>>,
+    driver: Option<Queue>,
     shared: Shared,
-    readers: Mutex<Vec<Connection>>,
+    clock: Clock,
+    readers: Readers,
     definitions: Mutex<Definitions>,
 }
 
@@ -53,14 +51,14 @@ impl Engine for Host {
 }
 
 impl Host {
-    pub(crate) fn new(options: &Options, driver: Option<Sender<HostEvent>>, shared: Shared) -> Host {
+    pub(crate) fn new(options: &Options, driver: Option<Queue>, shared: Shared) -> Host {
         Host(Arc::new(Parts {
-            home: options.home.clone(),
             path: store::database(&options.home),
             projects: options.projects.clone(),
             driver,
             shared,
-            readers: Mutex::default(),
+            clock: options.clock.clone(),
+            readers: Readers::new(&options.home),
             definitions: Mutex::new(Definitions::new(i64::MAX)),
         }))
     }
@@ -71,15 +69,24 @@ impl Host {
             Request::Gates { run } => self.gates(run).await,
             Request::Follow(follow) => self.follow(follow).await,
             Request::FindAt { run, seq } => {
-                self.read(move |parts, reader| parts.view_at(reader, &run, seq)).await
+                let run = self.resolve(run).await?;
+                let id = run.clone();
+                let view = self.read(move |parts, reader| parts.view_at(reader, &id, seq)).await;
+                self.set_aside(run, view).await
             }
             Request::Visit { run, token } => self.read(move |_, reader| visit(reader, &run, token)).await,
             Request::Gate { gate } => self.read(move |_, reader| gate_details(reader, &gate)).await,
-            Request::Why { run } => self.read(move |parts, reader| parts.why(reader, &run)).await,
+            Request::Why { run } => {
+                let run = self.resolve(run).await?;
+                let id = run.clone();
+                let why = self.read(move |parts, reader| parts.why(reader, &id)).await;
+                self.set_aside(run, why).await
+            }
             Request::Definition { run } => {
                 self.read(move |_, reader| {
                     let stored = reader.find(&run)?;
-                    let (bundle, _) = crate::driver::stored_bundle(stored.definition, reader)?;
+                    let (bundle, _) = crate::driver::stored_bundle(stored.definition, reader)
+                        .map_err(|error| not_loaded(&stored.row.run, error))?;
                     Ok(Response::Definition(Workflow { bundle: Arc::new(bundle), graph: None }))
                 })
                 .await
@@ -131,8 +138,24 @@ impl Host {
     async fn found(&self, request: Request, run: String) -> Reply<Response> {
         match self.told(request).await? {
             Some(response) => Ok(response),
-            None => self.read(move |parts, reader| parts.view(reader, &run)).await,
+            None => self.view(run).await,
         }
+    }
+
+    async fn view(&self, run: String) -> Reply<Response> {
+        let id = run.clone();
+        let view = self.read(move |parts, reader| parts.view(reader, &id)).await;
+        self.set_aside(run, view).await
+    }
+
+    /// A run that turned out to be damaged while it was read is set aside, so that lists say so too.
+    async fn set_aside<T>(&self, run: String, read: Reply<T>) -> Reply<T> {
+        let damaged = matches!(&read, Err(error) if error.code == ErrorCode::Quarantined);
+        if damaged && self.0.driver.is_some() {
+            // What is told is what was read: the run is damaged.
+            drop(self.told(Request::Why { run }).await);
+        }
+        read
     }
 
     async fn told(&self, request: Request) -> Reply<Option<Response>> {
@@ -143,9 +166,7 @@ impl Host {
             let reads = matches!(request, Request::Find { .. } | Request::Wait { .. });
             return if reads { Ok(None) } else { Err(EngineError::internal("this process only reads")) };
         };
-        let (reply, answer) = oneshot::channel();
-        driver.send(HostEvent::Ask(request, reply)).map_err(|_| closing())?;
-        answer.await.map_err(|_| closing())?
+        driver.ask(request).await
     }
 
     /// Runs a query on a connection of its own, off the async threads.
@@ -154,12 +175,14 @@ impl Host {
         query: impl FnOnce(&Parts, &Reader<'_>) -> Reply<T> + Send + 'static,
     ) -> Reply<T> {
         let parts = self.0.clone();
+        let turn = self.0.readers.turn().await?;
         let read = move || {
-            let Some(connection) = parts.connection()? else {
+            let Some(connection) = parts.readers.connection()? else {
                 return Err(EngineError::no_run_yet());
             };
             let answer = query(&parts, &Reader::new(&connection, &parts.path));
-            held(&parts.readers).push(connection);
+            parts.readers.give_back(connection);
+            drop(turn);
             answer
         };
         let read = tokio::task::spawn_blocking(read).await;
@@ -176,7 +199,9 @@ impl Host {
             if let Some((run, number)) = text.rsplit_once(':') {
                 return Ok(format!("{}:{number}", reader.find(run)?.row.run));
             }
-            let run = reader.find(&text)?.row.run;
+            let stored = reader.find(&text)?;
+            refuse_quarantined(&stored)?;
+            let run = stored.row.run;
             let open = reader.gates(Some(&run))?;
             match open.as_slice() {
                 [gate] => Ok(gate.id.clone()),
@@ -211,11 +236,19 @@ impl Host {
         if !self.has_database()? {
             return Ok(Response::Gates(Vec::new()));
         }
-        self.read(move |_, reader| {
-            let run = run.map(|run| reader.find(&run)).transpose()?;
-            Ok(Response::Gates(reader.gates(run.as_ref().map(|run| run.row.run.as_str()))?))
-        })
-        .await
+        let Some(run) = run else {
+            return self.read(|_, reader| Ok(Response::Gates(reader.gates(None)?))).await;
+        };
+        let run = self.resolve(run).await?;
+        let id = run.clone();
+        let gates = self
+            .read(move |parts, reader| {
+                // Gates of a run that cannot be loaded cannot be answered.
+                parts.loaded(reader, &reader.find(&id)?)?;
+                Ok(Response::Gates(reader.gates(Some(&id))?))
+            })
+            .await;
+        self.set_aside(run, gates).await
     }
 
     async fn learnt(&self, workflow: String) -> Reply<Response> {
@@ -230,9 +263,9 @@ impl Host {
     }
 
     fn has_database(&self) -> Reply<bool> {
-        let connection = self.0.connection()?;
+        let connection = self.0.readers.connection()?;
         let there = connection.is_some();
-        held(&self.0.readers).extend(connection);
+        connection.into_iter().for_each(|connection| self.0.readers.give_back(connection));
         Ok(there)
     }
 
@@ -243,28 +276,27 @@ impl Host {
         }
         let run = self.resolve(run).await?;
         let until = Instant::now() + Duration::from_millis(wait_ms);
-        let bell = self.0.shared.follow([Name::from(run.as_str())]);
+        let watcher = self.0.shared.watch([Name::from(run.as_str())]);
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let request = Request::Wait { run: run.clone(), wait_ms: left.as_millis() as u64 };
             if let Some(answer) = self.told(request).await? {
                 return Ok(answer);
             }
-            let id = run.clone();
-            let answer = self.read(move |parts, reader| parts.view(reader, &id)).await?;
+            let answer = self.view(run.clone()).await?;
             let over = matches!(&answer, Response::Run(view) if view.quiet);
             if over || Instant::now() >= until {
                 return Ok(answer);
             }
-            self.listen(&bell, until).await;
+            self.listen(&watcher, until).await;
         }
     }
 
-    async fn listen(&self, bell: &tokio::sync::Notify, until: Instant) {
+    async fn listen(&self, watcher: &Watcher, until: Instant) {
         let patience = if self.0.driver.is_some() { LOOK_AGAIN } else { POLL };
         let left = until.saturating_duration_since(Instant::now()).min(patience);
-        // Whether it rang or the time is over, the reader looks again.
-        drop(tokio::time::timeout(left, bell.notified()).await);
+        // Whether something happened or the time is over, the reader looks again.
+        drop(tokio::time::timeout(left, watcher.changed()).await);
     }
 
     async fn follow(&self, mut follow: Follow) -> Reply<Response> {
@@ -277,7 +309,7 @@ impl Host {
         let names = follow.events_after.iter().chain(&follow.logs_after);
         let names = names.map(|(run, _)| Name::from(run.as_str()));
         let all = follow.all_after.map(|_| ALL_RUNS.into());
-        let bell = self.0.shared.follow(names.chain(all));
+        let watcher = self.0.shared.watch(names.chain(all));
         let until = Instant::now() + Duration::from_millis(follow.wait_ms);
         loop {
             let asked = follow.clone();
@@ -290,7 +322,7 @@ impl Host {
             if let Some(error) = self.0.shared.stalled() {
                 return Err(error);
             }
-            self.listen(&bell, until).await;
+            self.listen(&watcher, until).await;
         }
     }
 }
@@ -307,7 +339,7 @@ fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
     for (run, after) in &follow.events_after {
         // A child that was refused at its start never was.
         let Some(stored) = reader.run(run)? else { continue };
-        let events = reader.events(stored.no, *after, limit)?;
+        let events = reader.events(stored.no, *after, limit).map_err(|error| not_loaded(run, error))?;
         let seq = events.last().map_or(*after, |event| event.seq);
         updates.events.extend(events.into_iter().map(|event| (run.clone(), event)));
         updates.runs.push(Progress { run: run.clone(), seq, status: stored.row.status });
@@ -329,7 +361,8 @@ fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
 /// A run's timeline, from all its events.
 fn folded(reader: &Reader<'_>, run: &str) -> Reply<(RunRow, Timeline)> {
     let stored = reader.find(run)?;
-    let events = reader.events(stored.no, 0, usize::MAX)?;
+    let events = reader.events(stored.no, 0, usize::MAX);
+    let events = events.map_err(|error| not_loaded(&stored.row.run, error))?;
     Ok((stored.row, Timeline::of(&events)))
 }
 
@@ -350,21 +383,11 @@ fn gate_details(reader: &Reader<'_>, gate: &str) -> Reply<Response> {
 }
 
 impl Parts {
-    fn connection(&self) -> Reply<Option<Connection>> {
-        let kept = held(&self.readers).pop();
-        match kept {
-            Some(connection) => Ok(Some(connection)),
-            None => store::open_reader(&self.home),
-        }
-    }
-
     fn loaded(&self, reader: &Reader<'_>, stored: &StoredRun) -> Reply<wonder_core::Run> {
-        if stored.row.status == Status::Quarantined {
-            let why = stored.evidence.as_deref().unwrap_or("its events are damaged");
-            return Err(quarantined(&stored.row.run, why));
-        }
-        let graph = held(&self.definitions).graph(stored.definition, reader)?;
-        Ok(load(reader, graph, stored)?.0)
+        refuse_quarantined(stored)?;
+        let graph = held(&self.definitions).graph(stored.definition, reader);
+        let loaded = graph.and_then(|graph| load(reader, graph, stored));
+        Ok(loaded.map_err(|error| not_loaded(&stored.row.run, error))?.0)
     }
 
     fn view(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
@@ -381,25 +404,26 @@ impl Parts {
         for live in tree.iter().filter(|run| quiet && !run.row.status.is_end()) {
             let run = self.loaded(reader, live)?;
             waiting.extend(gates_and_events(&live.row.run, &run));
-            waiting.extend(self.hunger(reader, &live.row, &run)?);
+            waiting.extend(self.budget_wait(reader, &live.row, &run)?);
         }
         let mut row = stored.row;
         row.driven = row.ended_at.is_none() && self.shared.is_driven(&row.root);
         (row.usd_micros, row.tokens) = (run.spend().usd_micros, run.spend().tokens());
-        let view = RunView { quiet, ..view(row, &run, children, waiting) };
+        let view = RunView { quiet, ..view(row, &run, children, waiting, self.clock.now()) };
         Ok(Response::Run(Box::new(view)))
     }
 
     /// A run as it was after one of its events, by replaying up to it.
     fn view_at(&self, reader: &Reader<'_>, id: &str, seq: u64) -> Reply<Response> {
         let stored = reader.find(id)?;
-        let mut events = reader.events(stored.no, 0, usize::MAX)?;
+        let named = |error: EngineError| not_loaded(&stored.row.run, error);
+        let mut events = reader.events(stored.no, 0, usize::MAX).map_err(named)?;
         let last = events.last().map_or(0, |event| event.seq);
         if seq == 0 || seq > last {
             return Err(EngineError::no_such_event(&stored.row.run, seq, last));
         }
         events.retain(|event| event.seq <= seq);
-        let graph = held(&self.definitions).graph(stored.definition, reader)?;
+        let graph = held(&self.definitions).graph(stored.definition, reader).map_err(named)?;
         let run = wonder_core::Run::replay(graph, &events)
             .map_err(|error| EngineError::set_aside(&stored.row.run, &error.to_string()))?;
         let now = run.state().now;
@@ -420,24 +444,30 @@ impl Parts {
         let waiting = if run.is_waiting() { gates_and_events(&row.run, &run) } else { Vec::new() };
         let duration_ms = now.since(row.started_at);
         let quiet = quiet_alone(&run);
-        let view = RunView { quiet, duration_ms, ..view(row, &run, children, waiting) };
+        let view = RunView { quiet, duration_ms, ..view(row, &run, children, waiting, now) };
         Ok(Response::Run(Box::new(view)))
     }
 
     /// A run that only waits and has tasks out: its project's budget holds them.
-    fn hunger(&self, reader: &Reader<'_>, row: &RunRow, run: &wonder_core::Run) -> Reply<Option<WaitView>> {
+    fn budget_wait(
+        &self,
+        reader: &Reader<'_>,
+        row: &RunRow,
+        run: &wonder_core::Run,
+    ) -> Reply<Option<WaitView>> {
         let works = run.state().out.values().any(|out| out.child.is_none());
         if row.status != Status::Waiting || !works {
             return Ok(None);
         }
         let budget = self.projects.get(&row.project);
-        let first_day = budget.map_or(i64::MIN, |budget| budget.per.first_day(clock::now()));
+        let first_day = budget.map_or(i64::MIN, |budget| budget.per.first_day(self.clock.now()));
         let spent = reader.spent(&row.project, first_day)?;
         Ok(Some(project::held(&row.run, &row.project, budget, spent)))
     }
 
     fn why(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
         let stored = reader.find(id)?;
+        refuse_quarantined(&stored)?;
         let mut reasons = Vec::new();
         for live in reader.tree(&stored.row.run)?.iter().filter(|run| !run.row.status.is_end()) {
             let because = |reason: WhyReason| Why { run: live.row.run.clone(), reason };
@@ -446,7 +476,9 @@ impl Parts {
                 reasons.push(because(WhyReason::Concurrency { holders }));
             }
             let run = self.loaded(reader, live)?;
-            if let Some(WaitView::Project { project, message, .. }) = self.hunger(reader, &live.row, &run)? {
+            if let Some(WaitView::Project { project, message, .. }) =
+                self.budget_wait(reader, &live.row, &run)?
+            {
                 reasons.push(because(WhyReason::Project { project, message }));
             }
             reasons.extend(run.why().into_iter().map(|waiting| because(WhyReason::Run(waiting))));
@@ -456,6 +488,6 @@ impl Parts {
 }
 
 fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Connections and compiled graphs are whole whatever a thread was doing.
+    // Compiled graphs are whole whatever a thread was doing.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

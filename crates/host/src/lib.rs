@@ -6,6 +6,10 @@
 //!
 //! An owner carries on the runs that somebody asked it to start, answer or resume. Runs that an earlier owner
 //! left stay as they are until they are resumed; only their overdue deadlines fire.
+//!
+//! A test may hand in a [`VirtualClock`] and a [`TaskPerformer`] with its [`Options`]: it reports tasks with
+//! [`OrderedTask::report`], waits with [`Connection::settled`] until there is nothing more to do, and moves the
+//! clock to the next deadline. Nothing then waits for real time.
 
 mod clock;
 mod connection;
@@ -14,15 +18,21 @@ mod executor;
 mod failpoint;
 mod host;
 mod lock;
+mod performer;
 mod project;
+mod readers;
 mod shared;
 mod socket;
 mod store;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+pub use clock::{Clock, VirtualClock};
 pub use connection::{Connection, Written, open};
+pub use driver::Settled;
+pub use performer::{OrderedTask, TaskPerformer};
 pub use project::{Period, ProjectBudget};
 
 /// How an owner of a database works.
@@ -38,6 +48,10 @@ pub struct Options {
     pub worker: wonder_actions::Settings,
     /// What projects may spend.
     pub projects: BTreeMap<String, ProjectBudget>,
+    /// Where it has its time from.
+    pub clock: Clock,
+    /// What performs tasks; the host's own worker if absent.
+    pub performer: Option<Arc<dyn TaskPerformer>>,
 }
 
 impl Options {
@@ -49,6 +63,8 @@ impl Options {
             queue_timeout_ms: None,
             worker: wonder_actions::Settings::default(),
             projects: BTreeMap::new(),
+            clock: Clock::System,
+            performer: None,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What the driver and those who talk to it both see: who follows which run, what is driven, what is wrong.
+//! What the driver and those who talk to it both see: who watches which run, what is driven, what is wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use wonder_core::def::Name;
@@ -15,11 +15,12 @@ pub(crate) struct Shared(Arc<Parts>);
 
 #[derive(Debug, Default)]
 struct Parts {
-    followers: Mutex<BTreeMap<Name, Vec<Weak<Notify>>>>,
+    /// Who watches which run. Nobody is in it who has gone: see [`Watcher`].
+    watchers: Mutex<BTreeMap<Name, Vec<Arc<Notify>>>>,
     /// Roots of the runs that this process carries on.
     driven: Mutex<BTreeSet<Name>>,
     /// Runs that wait for a place among runs, and who holds those places.
-    in_line: Mutex<BTreeMap<Name, Vec<Name>>>,
+    waiting_for_places: Mutex<BTreeMap<Name, Vec<Name>>>,
     /// Why nothing can be written just now.
     stalled: Mutex<Option<EngineError>>,
 }
@@ -30,27 +31,25 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// A bell that rings after each commit that touches one of these runs.
-    pub(crate) fn follow(&self, runs: impl IntoIterator<Item = Name>) -> Arc<Notify> {
-        let bell = Arc::new(Notify::new());
-        let mut followers = held(&self.0.followers);
-        for run in runs {
-            followers.entry(run).or_default().push(Arc::downgrade(&bell));
+    /// Is told of each commit that touches one of these runs, as long as it is kept.
+    pub(crate) fn watch(&self, runs: impl IntoIterator<Item = Name>) -> Watcher {
+        let changed = Arc::new(Notify::new());
+        let runs: Vec<Name> = runs.into_iter().collect();
+        let mut watchers = held(&self.0.watchers);
+        for run in &runs {
+            watchers.entry(run.clone()).or_default().push(changed.clone());
         }
-        bell
+        drop(watchers);
+        Watcher { shared: self.clone(), runs, changed }
     }
 
     pub(crate) fn publish(&self, runs: &BTreeSet<Name>) {
-        let mut followers = held(&self.0.followers);
-        if followers.is_empty() {
+        let watchers = held(&self.0.watchers);
+        if watchers.is_empty() {
             return;
         }
         for run in runs.iter().map(|run| &**run).chain([ALL_RUNS]) {
-            let Some(bells) = followers.get_mut(run) else { continue };
-            bells.retain(|bell| bell.upgrade().inspect(|bell| bell.notify_one()).is_some());
-            if bells.is_empty() {
-                followers.remove(run);
-            }
+            watchers.get(run).into_iter().flatten().for_each(|changed| changed.notify_one());
         }
     }
 
@@ -71,13 +70,13 @@ impl Shared {
         held(&self.0.driven).clone()
     }
 
-    pub(crate) fn in_line(&self, in_line: BTreeMap<Name, Vec<Name>>) {
-        *held(&self.0.in_line) = in_line;
+    pub(crate) fn waiting_for_places(&self, waiting: BTreeMap<Name, Vec<Name>>) {
+        *held(&self.0.waiting_for_places) = waiting;
     }
 
     /// Who holds the places that this run waits for; None if it waits for none.
     pub(crate) fn held_up_by(&self, run: &str) -> Option<Vec<Name>> {
-        held(&self.0.in_line).get(run).cloned()
+        held(&self.0.waiting_for_places).get(run).cloned()
     }
 
     pub(crate) fn stalled(&self) -> Option<EngineError> {
@@ -86,5 +85,54 @@ impl Shared {
 
     pub(crate) fn stall(&self, why: Option<EngineError>) {
         *held(&self.0.stalled) = why;
+    }
+}
+
+/// Somebody who wants to know when something happens to some runs.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    shared: Shared,
+    runs: Vec<Name>,
+    changed: Arc<Notify>,
+}
+
+impl Watcher {
+    /// Something has happened since the last time.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let mut watchers = held(&self.shared.0.watchers);
+        for run in &self.runs {
+            let Some(of_run) = watchers.get_mut(run) else { continue };
+            of_run.retain(|other| !Arc::ptr_eq(other, &self.changed));
+            if of_run.is_empty() {
+                watchers.remove(run);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_stops_watching_leaves_nothing_behind() {
+        let shared = Shared::default();
+        let (one, two): (Name, Name) = ("one".into(), "two".into());
+        let both = shared.watch([one.clone(), two.clone()]);
+        let first = shared.watch([one.clone()]);
+        shared.publish(&BTreeSet::from([one]));
+        first.changed().await;
+        both.changed().await;
+        drop(first);
+        assert_eq!(held(&shared.0.watchers).len(), 2);
+        // Nothing ever happens to the second run again.
+        drop(both);
+        assert!(held(&shared.0.watchers).is_empty());
     }
 }

@@ -16,13 +16,14 @@ const CORE_MAY_USE: [(&str, &str); 7] = [
 ];
 
 /// Who may know whom.
-const MAY_KNOW: [(&str, &[&str]); 7] = [
+const MAY_KNOW: [(&str, &[&str]); 8] = [
+    ("blobs", &[]),
     ("core", &[]),
     ("spec", &["wonder-core"]),
     ("sim", &["wonder-core", "wonder-engine", "wonder-spec"]),
     ("engine", &["wonder-core"]),
     ("actions", &["wonder-core"]),
-    ("host", &["wonder-actions", "wonder-core", "wonder-engine"]),
+    ("host", &["wonder-actions", "wonder-blobs", "wonder-core", "wonder-engine"]),
     ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-spec"]),
 ];
 

@@ -8,17 +8,17 @@ use wonder_core::def::Name;
 use wonder_core::event::GateId;
 use wonder_core::input::StartRun;
 use wonder_core::{Input, RunStatus};
-use wonder_engine::{Act, Answer, Drive, EngineError, ErrorCode, Reply, Request, Response, Signal, Start};
+use wonder_engine::{Act, Answer, Drive, EngineError, Reply, Request, Response, Signal, Start};
 
-use super::children::{Birth, seed};
+use super::children::{NewRun, seed};
 use super::hosted::DEFAULT_PROJECT;
-use super::{Asker, Driver, Refusal, Waiter, closing};
+use super::{Asker, Driver, Refusal, Turn, Waiter, closing};
 use crate::Leaving;
 
 impl Driver {
-    pub(super) fn ask(&mut self, request: Request, reply: Asker) {
+    pub(super) fn ask(&mut self, turn: &mut Turn, request: Request, reply: Asker) {
         if matches!(self.leaving, Some((Leaving::Now, _))) {
-            drop(reply.send(Err(closing())));
+            reply.answer(Err(closing()));
             return;
         }
         let stays_ms = match &request {
@@ -26,25 +26,30 @@ impl Driver {
             _ => 0,
         };
         let done = match request {
-            Request::Start(start) => self.start(*start),
-            Request::Act { run, act, drive } => self.act(&run.into(), act, drive),
-            Request::Fork(fork) => self.fork(*fork),
-            Request::Answer(answer) => self.answer(answer),
-            Request::Signal(signal) => self.signal(signal),
+            Request::Start(start) => self.start(turn, *start),
+            Request::Act { run, act, drive } => self.act(turn, &run.into(), act, drive),
+            Request::Fork(fork) => self.fork(turn, *fork),
+            Request::Answer(answer) => self.answer(turn, answer),
+            Request::Signal(signal) => self.signal(turn, signal),
             Request::Adopt { run } => {
                 let run: Name = run.into();
-                self.adopt(&run).map(|()| run)
+                self.adopt(turn, &run).map(|()| run)
             }
-            Request::Wait { run, wait_ms } => return self.wait(run.into(), wait_ms, reply),
+            Request::Wait { run, wait_ms } => return self.wait(turn, run.into(), wait_ms, reply),
             Request::Find { run } if self.runs.contains_key(&*run) => Ok(run.into()),
-            // Whoever asks these reads for himself.
-            _ => return drop(reply.send(Ok(None))),
+            // Asked when a reader found the run to be damaged: if it is, it is set aside.
+            Request::Why { run } => {
+                let run: Name = run.into();
+                self.hosted(turn, &run).map(|()| run)
+            }
+            // These are read from the database, without the driver.
+            _ => return reply.answer(Ok(None)),
         };
         // What follows from it belongs to the answer, and nothing is told before it is committed.
         match done {
             // It may have been asked for before, and be over.
-            Ok(run) if stays_ms > 0 => self.wait(run, stays_ms, reply),
-            done => self.replies.push((reply, done)),
+            Ok(run) if stays_ms > 0 => self.wait(turn, run, stays_ms, reply),
+            done => turn.replies.push((reply, done)),
         }
     }
 
@@ -53,23 +58,21 @@ impl Driver {
         self.view(run).map(|view| Response::Run(Box::new(view)))
     }
 
-    fn start(&mut self, start: Start) -> Reply<Name> {
+    fn start(&mut self, turn: &mut Turn, start: Start) -> Reply<Name> {
         let id: Name = start.id.unwrap_or_else(|| ulid::Ulid::generate().to_string()).into();
-        if self.hosted(&id).is_ok() {
+        if self.is_known(turn, &id)? {
             // Asked twice, because the first answer was lost.
-            self.adopt(&id)?;
+            self.adopt(turn, &id)?;
             return Ok(id);
         }
         let mut callable = BTreeMap::new();
         let name = start.workflow.bundle.workflow.name.text.clone();
         let project = start.workflow.bundle.workflow.project_id.clone();
-        let (definition, graph) =
-            self.definitions.register(start.workflow, &self.store.reader(), &mut self.batch)?;
+        let (definition, graph) = self.register(turn, start.workflow)?;
         callable.insert(name, definition);
         for workflow in start.callable {
             let name = workflow.bundle.workflow.name.text.clone();
-            let (definition, _) =
-                self.definitions.register(workflow, &self.store.reader(), &mut self.batch)?;
+            let (definition, _) = self.register(turn, workflow)?;
             callable.insert(name, definition);
         }
         let mut core = StartRun::new(id.clone(), start.input);
@@ -78,7 +81,7 @@ impl Driver {
         if start.drive == Drive::On {
             self.shared.drive(&id);
         }
-        let birth = Birth {
+        let new = NewRun {
             definition,
             graph,
             callable: Arc::new(callable),
@@ -88,17 +91,17 @@ impl Driver {
             labels: start.labels,
             start: core,
         };
-        self.bear(birth).map_err(refused)?;
+        self.create_run(turn, new).map_err(refused)?;
         Ok(id)
     }
 
-    fn act(&mut self, id: &Name, act: Act, drive: Drive) -> Reply<Name> {
-        self.hosted(id)?;
-        // Pausing, resuming and retrying a child is its root's business.
+    fn act(&mut self, turn: &mut Turn, id: &Name, act: Act, drive: Drive) -> Reply<Name> {
+        self.hosted(turn, id)?;
+        // Pausing, resuming and retrying a child does the same to its root.
         let root = self.runs[id].root.clone();
         let whole = matches!(act, Act::Pause { .. } | Act::Resume { .. } | Act::Retry { .. });
         let id = if whole { root } else { id.clone() };
-        self.hosted(&id)?;
+        self.hosted(turn, &id)?;
         let status = self.runs[&id].run.status();
         let input = match act {
             Act::Cancel { reason, grace_ms } => Some(Input::Cancel { reason, grace_ms }),
@@ -110,56 +113,53 @@ impl Driver {
             Act::Retry { by } => Some(Input::Retry { by: by.into() }),
         };
         if let Some(input) = input {
-            self.deliver(&id, input).map_err(refused)?;
+            self.deliver(turn, &id, input).map_err(refused)?;
         }
         if drive == Drive::On {
-            self.adopt(&id)?;
+            self.adopt(turn, &id)?;
         }
         Ok(id)
     }
 
-    fn answer(&mut self, answer: Answer) -> Reply<Name> {
-        let no_gate = || {
-            EngineError::new(ErrorCode::NotFound, format!("there is no gate {}", answer.gate))
-                .help("wonder gates shows those that are open.")
-        };
+    fn answer(&mut self, turn: &mut Turn, answer: Answer) -> Reply<Name> {
+        let no_gate = || EngineError::no_such_gate(&answer.gate);
         let (run, number) = answer.gate.rsplit_once(':').ok_or_else(no_gate)?;
         let (run, gate) = (Name::from(run), GateId(number.parse().map_err(|_| no_gate())?));
         let input = Input::GateAnswered { gate, answer: answer.answer, by: answer.by.into() };
-        self.said_to(run, input, answer.drive)
+        self.tell_and_drive(turn, run, input, answer.drive)
     }
 
-    fn signal(&mut self, signal: Signal) -> Reply<Name> {
+    fn signal(&mut self, turn: &mut Turn, signal: Signal) -> Reply<Name> {
         let Signal { run, event, key, payload, keep, drive } = signal;
         let input = Input::EventArrived { name: event.into(), key, payload, keep };
-        self.said_to(run.into(), input, drive)
+        self.tell_and_drive(turn, run.into(), input, drive)
     }
 
     /// Tells a run something and carries its tree on; the answer is about the root.
-    fn said_to(&mut self, run: Name, input: Input, drive: Drive) -> Reply<Name> {
-        self.deliver(&run, input).map_err(refused)?;
+    fn tell_and_drive(&mut self, turn: &mut Turn, run: Name, input: Input, drive: Drive) -> Reply<Name> {
+        self.deliver(turn, &run, input).map_err(refused)?;
         let root = self.runs.get(&run).map_or(run.clone(), |hosted| hosted.root.clone());
         if drive == Drive::On {
-            self.adopt(&root)?;
+            self.adopt(turn, &root)?;
         }
-        self.hosted(&root)?;
-        self.touched.insert(root.clone());
+        self.hosted(turn, &root)?;
+        turn.touched.insert(root.clone());
         Ok(root)
     }
 
-    fn wait(&mut self, run: Name, wait_ms: u64, reply: Asker) {
+    fn wait(&mut self, turn: &mut Turn, run: Name, wait_ms: u64, reply: Asker) {
         let over = match self.runs.get(&run) {
-            None => return drop(reply.send(Ok(None))),
+            None => return reply.answer(Ok(None)),
             Some(hosted) => hosted.run.status().is_end() || self.is_quiet(&run),
         };
         if over {
-            return self.replies.push((reply, Ok(run)));
+            return turn.replies.push((reply, Ok(run)));
         }
         let until = Instant::now() + Duration::from_millis(wait_ms);
         self.waiters.entry(run).or_default().push(Waiter { until, reply });
     }
 
-    /// Those who wait for a run that is over now, or quiet.
+    /// Answers those who wait for a run that has ended, or is quiet.
     pub(super) fn answer_waiters(&mut self, touched: &BTreeSet<Name>) {
         if self.waiters.is_empty() {
             return;
@@ -176,13 +176,13 @@ impl Driver {
                 continue;
             }
             for waiter in self.waiters.remove(id).unwrap_or_default() {
-                drop(waiter.reply.send(Ok(self.shown(id))));
+                waiter.reply.answer(Ok(self.shown(id)));
             }
         }
     }
 
-    /// Those who have waited as long as they wanted to.
-    pub(super) fn let_waiters_go(&mut self) {
+    /// Answers those who have waited as long as they wanted to.
+    pub(super) fn answer_late_waiters(&mut self, turn: &mut Turn) {
         if self.waiters.is_empty() {
             return;
         }
@@ -197,7 +197,7 @@ impl Driver {
             let waiters = self.waiters.remove(&id).unwrap_or_default();
             let (gone, stay): (Vec<Waiter>, Vec<Waiter>) =
                 waiters.into_iter().partition(|waiter| waiter.until <= now);
-            self.replies.extend(gone.into_iter().map(|waiter| (waiter.reply, Ok(id.clone()))));
+            turn.replies.extend(gone.into_iter().map(|waiter| (waiter.reply, Ok(id.clone()))));
             if !stay.is_empty() {
                 self.waiters.insert(id, stay);
             }

@@ -12,18 +12,18 @@ use wonder_core::graph::Graph;
 use wonder_core::input::{ChildOutcome, Parent, StartRun};
 use wonder_engine::{EngineError, Reply};
 
-use super::{Driver, Hosted, Refusal, Word};
+use super::{Driver, Hosted, Refusal, RunMessage, Turn};
 
 /// A child to be started, as its parent ordered it.
 #[derive(Debug)]
 pub(crate) struct ChildStart {
-    parent: Name,
-    order: ChildOrder,
+    pub(super) parent: Name,
+    pub(super) order: ChildOrder,
 }
 
-/// A run to be, with all that only the host knows of it.
+/// A run to be created, with all that only the host knows of it.
 #[derive(Debug)]
-pub(crate) struct Birth {
+pub(crate) struct NewRun {
     pub(crate) definition: i64,
     pub(crate) graph: Arc<Graph>,
     pub(crate) callable: Arc<BTreeMap<Name, i64>>,
@@ -35,31 +35,28 @@ pub(crate) struct Birth {
 }
 
 impl Driver {
-    pub(super) fn order_child(&mut self, parent: &Name, order: ChildOrder) {
-        self.words.push_back(Word::Start(Box::new(ChildStart { parent: parent.clone(), order })));
-    }
-
-    pub(super) fn start_child(&mut self, ChildStart { parent, order }: ChildStart) {
-        if let Ok(()) = self.hosted(&order.child) {
+    pub(super) fn start_child(&mut self, turn: &mut Turn, ChildStart { parent, order }: ChildStart) {
+        let known = self.is_known(turn, &order.child);
+        if let Ok(true) = known {
             // Asked for again after a crash. If it has ended, its parent has not heard.
             let child = self.runs.get_mut(&order.child).expect("it was just found");
-            child.told = false;
-            self.touched.insert(order.child);
+            child.end_told = false;
+            turn.touched.insert(order.child);
             return;
         }
         let (child, token, attempt) = (order.child.clone(), order.token, order.attempt);
-        if let Err(failure) = self.bear_child(&parent, order) {
+        let created = known.map_err(internal).and_then(|_| self.create_child(turn, &parent, order));
+        if let Err(failure) = created {
             let outcome = ChildOutcome::Failed { failure };
             let input = Input::ChildFinished { token, attempt, outcome, spend: Default::default() };
-            self.words.push_back(Word::Say { run: parent, input });
+            turn.tell(parent, input);
         } else if let Some(hosted) = self.runs.get_mut(&parent) {
             hosted.children.push(child);
         }
     }
 
-    fn bear_child(&mut self, parent: &Name, order: ChildOrder) -> Result<(), Failure> {
-        let internal = |error: EngineError| Failure::new(ErrorKind::Internal, error.message);
-        self.hosted(parent).map_err(internal)?;
+    fn create_child(&mut self, turn: &mut Turn, parent: &Name, order: ChildOrder) -> Result<(), Failure> {
+        self.hosted(turn, parent).map_err(internal)?;
         let above = &self.runs[parent];
         let Some(definition) = above.callable.get(&order.workflow).copied() else {
             let known: Vec<&str> = above.callable.keys().map(|name| &**name).collect();
@@ -83,7 +80,7 @@ impl Driver {
         start.on_exceeded = order.on_exceeded;
         start.timeout_ms = order.timeout_ms;
         start.max_parallel = above.run.state().start.as_ref().and_then(|start| start.max_parallel);
-        let birth = Birth {
+        let new = NewRun {
             definition,
             graph,
             callable: above.callable.clone(),
@@ -93,7 +90,7 @@ impl Driver {
             labels: BTreeMap::new(),
             start,
         };
-        self.bear(birth).map_err(|refusal| match refusal {
+        self.create_run(turn, new).map_err(|refusal| match refusal {
             Refusal::Engine(error) => internal(error),
             Refusal::Rejected(rejection) => {
                 Failure::new(ErrorKind::ContractViolation, format!("{}: {rejection}", order.workflow))
@@ -102,26 +99,31 @@ impl Driver {
     }
 
     /// Starts a run: its row and its first events. If it is refused nothing is left of it.
-    pub(super) fn bear(&mut self, birth: Birth) -> Result<(), Refusal> {
-        let Birth { definition, graph, callable, root, project, workdir, labels, mut start } = birth;
+    pub(super) fn create_run(&mut self, turn: &mut Turn, new: NewRun) -> Result<(), Refusal> {
+        let NewRun { definition, graph, callable, root, project, workdir, labels, mut start } = new;
         start.child_budgets = self.child_budgets(&callable).map_err(Refusal::Engine)?;
         let id = start.id.clone();
-        self.recall(&graph, &mut start).map_err(Refusal::Engine)?;
+        self.add_estimates(&graph, &mut start).map_err(Refusal::Engine)?;
         if self.shared.is_driven(&root) {
-            start.queued = !self.join_lane(&id, &graph, &start.input);
+            start.queued = !self.join_limit(&id, &graph, &start.input);
         }
         let parent = start.parent.as_ref().map(|parent| parent.run.clone());
-        let new = Hosted::new(self.next_run, definition, graph, root);
-        let before = self.batch.len();
+        let new = self.new_hosted(definition, graph, root);
+        let before = turn.batch.len();
         self.insert(&id, Hosted { callable, workdir, parent, labels, project, ..new });
-        let born = self.deliver(&id, Input::StartRun(Box::new(start)));
-        if born.is_err() {
+        let started = self.deliver(turn, &id, Input::StartRun(Box::new(start)));
+        if started.is_err() {
             self.runs.remove(&id);
-            // It may have taken a place, or stand in line.
-            self.touched.insert(id);
-            self.batch.truncate(before);
+            // It may have taken a place, or wait for one.
+            turn.touched.insert(id);
+            turn.batch.truncate(before);
         }
-        born
+        started
+    }
+
+    /// A run that has been told nothing yet, with the next number.
+    pub(super) fn new_hosted(&self, definition: i64, graph: Arc<Graph>, root: Name) -> Hosted {
+        Hosted::new(self.next_run, definition, graph, root, self.clock.now())
     }
 
     /// Puts a new run among the others; its row follows when this turn is over.
@@ -143,28 +145,32 @@ impl Driver {
     }
 
     /// Runs of this turn that have ended tell whoever called them.
-    pub(super) fn tell_ends(&mut self) {
-        for id in &self.touched {
+    pub(super) fn tell_ends(&mut self, turn: &mut Turn) {
+        for id in &turn.touched {
             let Some(hosted) = self.runs.get_mut(id) else { continue };
             let Some(outcome) = hosted.run.outcome() else {
                 // A retry has opened it again.
-                hosted.told = false;
+                hosted.end_told = false;
                 continue;
             };
             // What was called back may still cost: until it has reported, nobody knows how much.
             if hosted.parent.is_some() && self.executor.has_tasks_of(id) {
                 continue;
             }
-            if std::mem::replace(&mut hosted.told, true) {
+            if std::mem::replace(&mut hosted.end_told, true) {
                 continue;
             }
             let parent = hosted.run.state().start.as_ref().and_then(|start| start.parent.clone());
             let Some(parent) = parent else { continue };
             let spend = hosted.run.spend().clone();
             let input = Input::ChildFinished { token: parent.token, attempt: parent.attempt, outcome, spend };
-            self.words.push_back(Word::Say { run: parent.run, input });
+            turn.messages.push_back(RunMessage::Tell { run: parent.run, input });
         }
     }
+}
+
+fn internal(error: EngineError) -> Failure {
+    Failure::new(ErrorKind::Internal, error.message)
 }
 
 /// For backoff jitter: from the id, so that a child asked for twice is the same child.

@@ -1,13 +1,16 @@
 //! Definitions: stored once by content, numbered by name, compiled once.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use wonder_core::Time;
 use wonder_core::def::{Bundle, Name};
 use wonder_core::graph::Graph;
-use wonder_engine::{EngineError, ErrorCode, Reply, Workflow};
+use wonder_engine::{EngineError, Reply, Workflow};
 
-use crate::clock;
+use super::hosted::damaged;
+use super::panic_text;
 use crate::store::{Reader, StoredDefinition, Write};
 
 /// Compiled graphs kept, beside those that runs hold.
@@ -33,6 +36,7 @@ impl Definitions {
         &mut self,
         workflow: Workflow,
         reader: &Reader<'_>,
+        now: Time,
         batch: &mut Vec<Write>,
     ) -> Reply<(i64, Arc<Graph>)> {
         if let Some((bundle, id)) = &self.last
@@ -55,7 +59,7 @@ impl Definitions {
                 let latest = reader.latest_version(&name)?.max(self.latest_known(&name));
                 let (id, version) = (self.next, latest + 1);
                 self.next += 1;
-                let created_at = clock::now().0;
+                let created_at = now.0;
                 let stored = StoredDefinition { id, name, version, hash, bundle: text, created_at };
                 batch.push(Write::Definition(Arc::new(stored)));
                 (id, version)
@@ -74,13 +78,18 @@ impl Definitions {
         Ok((id, graph))
     }
 
-    /// The compiled graph of a stored definition.
+    /// The compiled graph of a stored definition. One that cannot be compiled is of code `quarantined`.
     pub(crate) fn graph(&mut self, id: i64, reader: &Reader<'_>) -> Reply<Arc<Graph>> {
         if let Some(graph) = self.graphs.get(&id) {
             return Ok(graph.clone());
         }
         let (bundle, version) = stored_bundle(id, reader)?;
-        let graph = compile(Arc::new(bundle), version)?;
+        let compiled = catch_unwind(AssertUnwindSafe(|| compile(Arc::new(bundle), version)));
+        let graph = match compiled {
+            Ok(Ok(graph)) => graph,
+            Ok(Err(error)) => return Err(damaged(format!("definition {id}: {}", error.message))),
+            Err(panic) => return Err(damaged(format!("definition {id}: {}", panic_text(&*panic)))),
+        };
         self.keep(id, graph.clone());
         Ok(graph)
     }
@@ -121,12 +130,12 @@ fn numbered(graph: Arc<Graph>, version: u32) -> Arc<Graph> {
 }
 
 fn compile(bundle: Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
+    let name = bundle.workflow.name.text.clone();
     match Graph::build(bundle) {
         Ok((graph, _)) => Ok(numbered(Arc::new(graph), version)),
         Err(problems) => {
             let first = problems.first().map_or_else(String::new, |problem| problem.message.clone());
-            let message = format!("the definition does not pass the checks: {first}");
-            Err(EngineError::new(ErrorCode::BadDefinition, message).help("wonder validate FILE says where."))
+            Err(EngineError::definition_refused(&name, &first))
         }
     }
 }
@@ -134,6 +143,6 @@ fn compile(bundle: Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
 pub(crate) fn stored_bundle(id: i64, reader: &Reader<'_>) -> Reply<(Bundle, u32)> {
     let (text, version) = reader.definition(id)?;
     let bundle = serde_json::from_str(&text)
-        .map_err(|error| EngineError::new(ErrorCode::Storage, format!("definition {id}: {error}")))?;
+        .map_err(|error| damaged(format!("definition {id} cannot be read: {error}")))?;
     Ok((bundle, version))
 }

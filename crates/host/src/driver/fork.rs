@@ -10,13 +10,12 @@ use wonder_core::def::Name;
 use wonder_core::event::Event;
 use wonder_core::graph::Graph;
 use wonder_core::run::Step;
-use wonder_core::{Run, run};
-use wonder_engine::{Drive, EngineError, ErrorCode, Fork, Forked, Reply, Workflow};
+use wonder_core::{Run, Time, run};
+use wonder_engine::{Drive, EngineError, Fork, Forked, Reply, Workflow};
 
 use super::ask::refused;
-use super::learn::Lessons;
-use super::{Driver, Hosted, Refusal, panic_text};
-use crate::clock;
+use super::statistics::NodeStatistics;
+use super::{Driver, Hosted, Refusal, Turn, panic_text};
 use crate::store::StoredRun;
 
 /// Copied events in one row.
@@ -24,15 +23,15 @@ const ROW_EVENTS: usize = 200;
 
 impl Driver {
     /// Everything about the run to be forked is committed: see `gather`.
-    pub(super) fn fork(&mut self, fork: Fork) -> Reply<Name> {
+    pub(super) fn fork(&mut self, turn: &mut Turn, fork: Fork) -> Reply<Name> {
         let id: Name = fork.id.clone().unwrap_or_else(|| ulid::Ulid::generate().to_string()).into();
-        if self.hosted(&id).is_ok() {
+        if self.is_known(turn, &id)? {
             // Asked twice, because the first answer was lost.
-            self.adopt(&id)?;
+            self.adopt(turn, &id)?;
             return Ok(id);
         }
-        let mut source = self.source(&fork.run.as_str().into())?;
-        let graph = self.forked_graph(&mut source, &fork.definition)?;
+        let mut source = self.source(turn, &fork.run.as_str().into())?;
+        let graph = self.forked_graph(turn, &mut source, &fork.definition)?;
         let asked = run::Fork {
             run: id.clone(),
             node: fork.node.as_str().into(),
@@ -40,33 +39,36 @@ impl Driver {
             input: fork.input,
         };
         let events = self.store.reader().events(source.no, 0, usize::MAX)?;
-        let (run, copied, step) = forked(graph, &events, &asked)?;
+        let (run, copied, step) = forked(graph, &events, &asked, self.clock.now())?;
         if fork.drive == Drive::On {
             self.shared.drive(&id);
         }
-        self.bear_fork(&id, source, run, &copied, step);
+        self.insert_fork(turn, &id, source, run, &copied);
+        self.follow_up(turn, &id, step);
         Ok(id)
     }
 
     /// The row of the run to be forked: of a child's, its root's.
-    fn source(&mut self, id: &Name) -> Reply<StoredRun> {
-        self.hosted(id)?;
+    fn source(&mut self, turn: &mut Turn, id: &Name) -> Reply<StoredRun> {
+        self.hosted(turn, id)?;
         let root = self.runs[id].root.clone();
         let stored = self.store.reader().run(&root)?;
-        stored.ok_or_else(|| EngineError::new(ErrorCode::NotFound, format!("there is no run {root}")))
+        stored.ok_or_else(|| EngineError::no_such_run(&root))
     }
 
     /// The graph the fork goes on with: its own, or the new one that was brought along.
-    fn forked_graph(&mut self, source: &mut StoredRun, brought: &[Workflow]) -> Reply<Arc<Graph>> {
+    fn forked_graph(
+        &mut self,
+        turn: &mut Turn,
+        source: &mut StoredRun,
+        brought: &[Workflow],
+    ) -> Reply<Arc<Graph>> {
         for (at, workflow) in brought.iter().enumerate() {
             let name = workflow.bundle.workflow.name.text.clone();
             if at == 0 && *name != *source.row.workflow {
-                let message = format!("the definition is of {name}, the run of {}", source.row.workflow);
-                return Err(EngineError::new(ErrorCode::BadInput, message)
-                    .help("Bring another version of the same workflow. Nothing was changed."));
+                return Err(EngineError::other_workflow(&name, &source.row.workflow));
             }
-            let (definition, _) =
-                self.definitions.register(workflow.clone(), &self.store.reader(), &mut self.batch)?;
+            let (definition, _) = self.register(turn, workflow.clone())?;
             source.callable.insert(name, definition);
             if at == 0 {
                 source.definition = definition;
@@ -75,8 +77,8 @@ impl Driver {
         self.definitions.graph(source.definition, &self.store.reader())
     }
 
-    /// Its row, its events, and what it does next.
-    fn bear_fork(&mut self, id: &Name, source: StoredRun, run: Run, copied: &[Event], step: Step) {
+    /// Its row and its events.
+    fn insert_fork(&mut self, turn: &mut Turn, id: &Name, source: StoredRun, run: Run, copied: &[Event]) {
         let graph = run.graph().clone();
         let input = run.state().start.as_ref().map(|start| start.input.clone()).unwrap_or_default();
         let spend = run.spend();
@@ -92,22 +94,26 @@ impl Driver {
             labels: source.row.labels,
             project: source.row.project.into(),
             forked: Some(forked),
-            ..Hosted::new(self.next_run, source.definition, graph.clone(), id.clone())
+            ..self.new_hosted(source.definition, graph.clone(), id.clone())
         };
         self.insert(id, hosted);
-        copied.chunks(ROW_EVENTS).for_each(|events| self.record(id, events));
-        // What the copied events teach was learnt where they happened.
-        self.runs.get_mut(id).expect("it was just put in").lessons = Lessons::of(&graph);
+        copied.chunks(ROW_EVENTS).for_each(|events| self.record(turn, id, events));
+        // What the copied events show was counted where they happened.
+        self.runs.get_mut(id).expect("it was just put in").statistics = NodeStatistics::of(&graph);
         if self.shared.is_driven(id) {
             // Without a place its tasks wait for one; it cannot be queued any more.
-            self.join_lane(id, &graph, &input);
+            self.join_limit(id, &graph, &input);
         }
-        self.follow_up(id, step);
     }
 }
 
-fn forked(graph: Arc<Graph>, events: &[Event], asked: &run::Fork) -> Reply<(Run, Vec<Event>, Step)> {
-    let forked = catch_unwind(AssertUnwindSafe(|| Run::fork(graph, events, asked, clock::now())));
+fn forked(
+    graph: Arc<Graph>,
+    events: &[Event],
+    asked: &run::Fork,
+    now: Time,
+) -> Reply<(Run, Vec<Event>, Step)> {
+    let forked = catch_unwind(AssertUnwindSafe(|| Run::fork(graph, events, asked, now)));
     match forked {
         Ok(Ok(forked)) => Ok(forked),
         Ok(Err(rejection)) => Err(refused(Refusal::Rejected(rejection))),

@@ -10,16 +10,15 @@ use wonder_core::graph::Graph;
 use wonder_core::{Run, RunStatus, Time, TokenStatus};
 use wonder_engine::{EngineError, ErrorCode, Forked, Reply, Status};
 
-use super::learn::Lessons;
-use super::{Driver, panic_text, quarantined, quiet_alone};
-use crate::clock;
+use super::statistics::NodeStatistics;
+use super::{Driver, Turn, panic_text, quiet_alone};
 use crate::store::{Reader, RunUpdate, StoredRun};
 
-/// A sleeper leaves memory if it sleeps longer than this.
-const NAP_MS: u64 = 60_000;
+/// A run that sleeps longer than this leaves memory.
+const SHORT_SLEEP_MS: u64 = 60_000;
 /// Ended runs that stay for a while, if they are small: whoever started one is about to ask how it went.
-const LINGERING_MAX: usize = 256;
-const LINGERING_BYTES_MAX: u64 = 16 << 10;
+const ENDED_KEPT_MAX: usize = 256;
+const ENDED_KEPT_BYTES_MAX: u64 = 16 << 10;
 
 /// Of workflows that name none.
 pub(crate) const DEFAULT_PROJECT: &str = "default";
@@ -50,19 +49,19 @@ pub(crate) struct Hosted {
     pub(crate) bytes: usize,
     pub(crate) snapshot_bytes: usize,
     /// Its end has been told to its parent.
-    pub(crate) told: bool,
-    /// What it teaches later runs.
-    pub(crate) lessons: Lessons,
+    pub(crate) end_told: bool,
+    /// What later runs are told of its nodes.
+    pub(crate) statistics: NodeStatistics,
 }
 
 impl Hosted {
     /// A run that has been told nothing yet.
-    pub(crate) fn new(no: i64, definition: i64, graph: Arc<Graph>, root: Name) -> Hosted {
+    pub(crate) fn new(no: i64, definition: i64, graph: Arc<Graph>, root: Name, now: Time) -> Hosted {
         Hosted {
             no,
             definition,
             version: graph.version,
-            lessons: Lessons::of(&graph),
+            statistics: NodeStatistics::of(&graph),
             run: Run::new(graph),
             root,
             parent: None,
@@ -70,7 +69,7 @@ impl Hosted {
             workdir: Arc::default(),
             labels: BTreeMap::new(),
             project: DEFAULT_PROJECT.into(),
-            started_at: clock::now(),
+            started_at: now,
             forked: None,
             children: Vec::new(),
             started: BTreeSet::new(),
@@ -78,7 +77,7 @@ impl Hosted {
             events: 0,
             bytes: 0,
             snapshot_bytes: 0,
-            told: false,
+            end_told: false,
         }
     }
 
@@ -87,16 +86,15 @@ impl Hosted {
         self.run.state().out.values().filter_map(|out| out.child.as_ref())
     }
 
-    fn naps(&self) -> bool {
-        let now = clock::now();
-        self.run.next_deadline().is_some_and(|at| at.since(now) < NAP_MS)
+    fn wakes_soon(&self, now: Time) -> bool {
+        self.run.next_deadline().is_some_and(|at| at.since(now) < SHORT_SLEEP_MS)
     }
 }
 
-/// The run that wrote these rows.
+/// The run that wrote these rows, and how many events came after its snapshot. An error of code `quarantined`
+/// says only why: whoever asked names the run.
 pub(crate) fn load(reader: &Reader<'_>, graph: Arc<Graph>, stored: &StoredRun) -> Reply<(Run, u64)> {
-    let damaged = |why: String| quarantined(&stored.row.run, &why);
-    let replay = || -> Result<(Run, u64), EngineError> {
+    let replay = || -> Reply<(Run, u64)> {
         let mut run = match reader.snapshot(stored.no)? {
             // A snapshot that does not fit is only a shortcut lost.
             Some(state) => Run::restore(graph.clone(), state).unwrap_or_else(|_| Run::new(graph.clone())),
@@ -110,54 +108,72 @@ pub(crate) fn load(reader: &Reader<'_>, graph: Arc<Graph>, stored: &StoredRun) -
     let replayed = catch_unwind(AssertUnwindSafe(replay));
     let (run, events) = replayed.unwrap_or_else(|panic| Err(damaged(panic_text(&*panic))))?;
     if run.state().start.is_none() {
-        return Err(damaged("it has no events".to_owned()));
+        return Err(damaged("it has no events"));
     }
     Ok((run, events))
 }
 
+/// Why a stored run cannot be loaded.
+pub(crate) fn damaged(why: impl Into<String>) -> EngineError {
+    EngineError::new(ErrorCode::Quarantined, why)
+}
+
+/// An error of loading a run, with the run's name.
+pub(crate) fn not_loaded(id: &str, error: EngineError) -> EngineError {
+    if error.code == ErrorCode::Quarantined { EngineError::set_aside(id, &error.message) } else { error }
+}
+
+/// Refuses a run that was set aside before.
+pub(crate) fn refuse_quarantined(stored: &StoredRun) -> Reply<()> {
+    if stored.row.status != Status::Quarantined {
+        return Ok(());
+    }
+    let why = stored.evidence.as_deref().unwrap_or("its events are damaged");
+    Err(EngineError::set_aside(&stored.row.run, why))
+}
+
 impl Driver {
-    /// Makes sure that a run is in memory.
-    pub(super) fn hosted(&mut self, id: &Name) -> Reply<()> {
+    /// Makes sure that a run is in memory. One that cannot be loaded is set aside with its evidence.
+    pub(super) fn hosted(&mut self, turn: &mut Turn, id: &Name) -> Reply<()> {
         if self.runs.contains_key(id) {
             return Ok(());
         }
-        let reader = self.store.reader();
-        let Some(stored) = reader.run(id)? else {
-            return Err(EngineError::new(ErrorCode::NotFound, format!("there is no run {id}")));
+        let Some(stored) = self.store.reader().run(id)? else {
+            return Err(EngineError::no_such_run(id));
         };
-        if stored.row.status == Status::Quarantined {
-            return Err(quarantined(id, stored.evidence.as_deref().unwrap_or("its events are damaged")));
-        }
-        let loaded = self
-            .definitions
-            .graph(stored.definition, &reader)
-            .and_then(|graph| load(&reader, graph, &stored))
-            .and_then(|run| Ok((run, reader.started(stored.no)?, reader.called_by(&stored.row)?)));
-        match loaded {
-            Ok(((run, events), started, children)) => {
+        refuse_quarantined(&stored)?;
+        match self.loaded(&stored) {
+            Ok((run, events)) => {
+                let reader = self.store.reader();
+                let (started, children) = (reader.started(stored.no)?, reader.called_by(&stored.row)?);
                 let hosted = resumed(stored, run, events);
                 self.runs.insert(id.clone(), Hosted { started, children, ..hosted });
                 Ok(())
             }
             Err(error) if error.code == ErrorCode::Quarantined => {
-                let graph = self.definitions.graph(stored.definition, &self.store.reader());
-                if let Ok(graph) = graph {
-                    self.runs.insert(
-                        id.clone(),
-                        Hosted {
-                            stored: Some(update_of(&stored)),
-                            ..Hosted::new(stored.no, stored.definition, graph, id.clone())
-                        },
-                    );
-                }
-                Err(self.quarantine(id, error.message))
+                Err(self.quarantine_stored(turn, &stored, &error.message))
             }
             Err(error) => Err(error),
         }
     }
 
+    fn loaded(&mut self, stored: &StoredRun) -> Reply<(Run, u64)> {
+        let reader = self.store.reader();
+        let graph = self.definitions.graph(stored.definition, &reader)?;
+        load(&reader, graph, stored)
+    }
+
+    /// Whether there is such a run; it is in memory then. One that was set aside is an error.
+    pub(super) fn is_known(&mut self, turn: &mut Turn, id: &Name) -> Reply<bool> {
+        match self.hosted(turn, id) {
+            Ok(()) => Ok(true),
+            Err(error) if error.code == ErrorCode::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Runs that have ended or only wait leave memory; whatever comes for them loads them again.
-    pub(super) fn park(&mut self, touched: impl IntoIterator<Item = Name>) {
+    pub(super) fn unload(&mut self, touched: impl IntoIterator<Item = Name>) {
         for id in touched {
             let Some(hosted) = self.runs.get(&id) else { continue };
             let ended = hosted.run.status().is_end();
@@ -167,14 +183,14 @@ impl Driver {
                 continue;
             }
             // Its parent has not heard of its end yet: tasks of it still stop.
-            if ended && hosted.parent.is_some() && !hosted.told {
+            if ended && hosted.parent.is_some() && !hosted.end_told {
                 continue;
             }
             if ended {
                 self.executor.forget(&id);
                 // Its children have ended with it; a retry would ask for it again.
                 self.shared.leave_alone(&id);
-                if self.lingers(&id) {
+                if self.is_kept_after_end(&id) {
                     continue;
                 }
             }
@@ -182,19 +198,19 @@ impl Driver {
         }
     }
 
-    fn lingers(&mut self, id: &Name) -> bool {
+    fn is_kept_after_end(&mut self, id: &Name) -> bool {
         let state = self.runs[id].run.state();
-        if state.context_bytes > LINGERING_BYTES_MAX
+        if state.context_bytes > ENDED_KEPT_BYTES_MAX
             || state.tokens.len() > 100
             || self.runs[id].parent.is_some()
         {
             return false;
         }
-        if !self.lingering.contains(id) {
-            self.lingering.push_back(id.clone());
+        if !self.ended_kept.contains(id) {
+            self.ended_kept.push_back(id.clone());
         }
-        if self.lingering.len() > LINGERING_MAX
-            && let Some(oldest) = self.lingering.pop_front()
+        if self.ended_kept.len() > ENDED_KEPT_MAX
+            && let Some(oldest) = self.ended_kept.pop_front()
             // It may have been retried meanwhile.
             && self.runs.get(&oldest).is_some_and(|hosted| hosted.run.status().is_end())
         {
@@ -211,7 +227,7 @@ impl Driver {
         };
         hosted.run.status() == RunStatus::Running
             && state.out.is_empty()
-            && !hosted.naps()
+            && !hosted.wakes_soon(self.clock.now())
             && hosted.run.tokens().all(|token| asleep(token.status()))
     }
 
@@ -220,11 +236,11 @@ impl Driver {
         let Some(hosted) = self.runs.get(id) else { return self.was_left_quiet(id) };
         // A child that has ended is about to be reported: its caller will move.
         let ended = |child: &Name| self.runs.get(child).is_some_and(|hosted| hosted.run.status().is_end());
-        let alone = quiet_alone(&hosted.run) || self.is_starved(id);
+        let alone = quiet_alone(&hosted.run) || self.waits_for_budget(id);
         alone && hosted.children_out().all(|child| !ended(child) && self.is_quiet(child))
     }
 
-    /// Of a run out of memory its row tells: nothing about it is uncommitted.
+    /// The row of a run that is not in memory says it: nothing about it is uncommitted.
     fn was_left_quiet(&self, id: &str) -> bool {
         let stored = self.store.reader().run(id).ok().flatten();
         stored.is_none_or(|run| {
@@ -236,12 +252,12 @@ impl Driver {
 
 fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
     let update = update_of(&stored);
-    let lessons = Lessons::of(run.graph());
+    let statistics = NodeStatistics::of(run.graph());
     let row = stored.row;
     Hosted {
         no: stored.no,
         definition: stored.definition,
-        told: run.status().is_end(),
+        end_told: run.status().is_end(),
         run,
         root: row.root.into(),
         parent: row.parent.map(Into::into),
@@ -258,7 +274,7 @@ fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
         events,
         bytes: 0,
         snapshot_bytes: 0,
-        lessons,
+        statistics,
     }
 }
 

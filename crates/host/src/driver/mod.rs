@@ -10,55 +10,61 @@
 
 mod adopt;
 mod ask;
+mod budgets;
 mod children;
 mod commit;
+mod concurrency;
 mod definitions;
 mod fork;
 mod hosted;
-mod lanes;
-mod learn;
-mod purses;
+mod orders;
+mod queue;
 mod rows;
+mod statistics;
 mod timers;
+mod turn;
 mod views;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use wonder_core::command::TaskOrder;
 use wonder_core::def::Name;
 use wonder_core::event::TokenId;
 use wonder_core::input::TaskReport;
-use wonder_core::run::Step;
-use wonder_core::{Command, Input, Rejection};
-use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request, Response};
+use wonder_core::{Input, Rejection, Time};
+use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request};
 
 use crate::executor::Executor;
 use crate::shared::Shared;
 use crate::store::{Write, Writer};
-use crate::{Leaving, clock, failpoint};
+use crate::{Clock, Leaving};
 
+pub(crate) use budgets::ProjectBudgets;
+use concurrency::ConcurrencyLimits;
 pub(crate) use definitions::{Definitions, stored_bundle};
-pub(crate) use hosted::{Hosted, load};
-use lanes::Lanes;
-pub(crate) use learn::estimate;
-pub(crate) use purses::Purses;
+pub(crate) use hosted::{Hosted, load, not_loaded, refuse_quarantined};
+pub(crate) use orders::unbegun;
+use queue::Asker;
+pub(crate) use queue::{Inbox, Queue, busy, queue};
+pub(crate) use statistics::estimate;
 use timers::Timers;
+use turn::{RunMessage, Turn};
 pub(crate) use views::{gates_and_events, quiet_alone, view};
 
 /// Taken in one turn at most, so that a flood cannot keep a commit from happening.
 const TURN_EVENTS_MAX: usize = 4096;
-/// Lines that tasks say wait so long for a commit to go along with.
+/// Lines that tasks print are committed with whatever else is, after so long at the latest.
 const LINES_WAIT: Duration = Duration::from_millis(100);
-/// Nothing to wait for: look again after this.
+/// The longest time to wait when there is nothing to wait for.
 const IDLE: Duration = Duration::from_secs(3600);
-/// With a deadline ahead look at the clock so often: it may be set, or the machine may have slept.
+/// How often to look at the clock while a deadline is ahead: it may be set, or the machine may have slept.
 const CLOCK_CHECK: Duration = Duration::from_secs(5);
-/// Nobody has asked for anything so long: time for the store's housekeeping.
+/// After so long without anything to do the store's log is written back.
 const REST: Duration = Duration::from_millis(20);
-/// With tasks that their project's budget holds: a new day may make room.
+/// How often to look whether a new day has made room, while budgets hold tasks.
 const NEW_DAY_CHECK: Duration = Duration::from_secs(60);
 
 /// One attempt of one token of one run.
@@ -69,8 +75,11 @@ pub(crate) struct TaskKey {
     pub(crate) attempt: u32,
 }
 
-/// Who asked. None for an answer: the run is not in memory, and whoever asks can read it.
-type Asker = oneshot::Sender<Reply<Option<Response>>>;
+impl TaskKey {
+    pub(crate) fn of(order: &TaskOrder) -> TaskKey {
+        TaskKey { run: order.run.clone(), token: order.token, attempt: order.attempt }
+    }
+}
 
 /// Everything that can happen to the driver.
 #[derive(Debug)]
@@ -83,27 +92,43 @@ pub(crate) enum HostEvent {
     /// A worker is about to begin a task with effect `once`, and waits until that is recorded.
     Starting {
         key: TaskKey,
-        go: oneshot::Sender<()>,
+        go: Go,
     },
     /// An order that had not begun was let go, because the host is leaving.
     Dropped {
         key: TaskKey,
     },
-    Said {
+    /// A task printed a line.
+    Printed {
         key: TaskKey,
         line: Box<LogLine>,
     },
+    /// A test has moved the clock.
+    ClockMoved,
+    /// Somebody wants to know when there is nothing more to do.
+    Settle(oneshot::Sender<Settled>),
     Close {
         leaving: Leaving,
         done: oneshot::Sender<()>,
     },
 }
 
-/// What one run makes happen to another, within a turn.
+/// Who begins a task with effect `once`, now that it is recorded that it begins.
 #[derive(Debug)]
-enum Word {
-    Start(Box<children::ChildStart>),
-    Say { run: Name, input: Input },
+pub(crate) enum Go {
+    /// A worker that waits for this.
+    Worker(oneshot::Sender<()>),
+    /// The executor, which has kept it back.
+    Executor,
+}
+
+/// How a host stands when there is nothing more for it to do.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Settled {
+    /// When the next run wants to be woken.
+    pub next_deadline: Option<Time>,
+    /// Tasks that have not been reported.
+    pub tasks_out: usize,
 }
 
 #[derive(Debug)]
@@ -116,33 +141,38 @@ pub(crate) struct Driver {
     pub(crate) store: Writer,
     pub(crate) executor: Executor,
     pub(crate) shared: Shared,
-    pub(crate) inbox: Receiver<HostEvent>,
+    pub(crate) inbox: Inbox,
+    pub(crate) clock: Clock,
     pub(crate) definitions: Definitions,
     runs: BTreeMap<Name, Hosted>,
     timers: Timers,
-    lanes: Lanes,
-    purses: Purses,
+    concurrency: ConcurrencyLimits,
+    budgets: ProjectBudgets,
     waiters: BTreeMap<Name, Vec<Waiter>>,
     /// Ended runs that somebody may still ask about, the oldest first.
-    lingering: VecDeque<Name>,
+    ended_kept: VecDeque<Name>,
     /// To be taken before what the inbox holds.
     backlog: VecDeque<HostEvent>,
-    words: VecDeque<Word>,
-    /// Of this turn: to be committed, then answered, then performed.
-    batch: Vec<Write>,
-    touched: BTreeSet<Name>,
-    /// Who asked, and about which run the answer is.
-    replies: Vec<(Asker, Reply<Name>)>,
-    starting: Vec<oneshot::Sender<()>>,
-    orders: Vec<(Name, Command)>,
-    /// Runs whose tasks said something: their followers want to know.
-    heard: BTreeSet<Name>,
+    /// Runs whose tasks printed lines that are not published yet.
+    runs_with_lines: BTreeSet<Name>,
     lines: Vec<Write>,
     lines_due: Option<Instant>,
     next_run: i64,
     next_line: u64,
     leaving: Option<(Leaving, Instant)>,
-    leavers: Vec<oneshot::Sender<()>>,
+    closers: Vec<oneshot::Sender<()>>,
+    /// Who wants to know when there is nothing more to do.
+    settling: Vec<oneshot::Sender<Settled>>,
+}
+
+/// What a driver is made with.
+pub(crate) struct DriverSetup {
+    pub(crate) store: Writer,
+    pub(crate) executor: Executor,
+    pub(crate) shared: Shared,
+    pub(crate) inbox: Inbox,
+    pub(crate) budgets: ProjectBudgets,
+    pub(crate) clock: Clock,
 }
 
 /// Why an input did not reach its run, or was refused by it.
@@ -153,13 +183,8 @@ enum Refusal {
 }
 
 impl Driver {
-    pub(crate) fn new(
-        store: Writer,
-        executor: Executor,
-        shared: Shared,
-        inbox: Receiver<HostEvent>,
-        purses: Purses,
-    ) -> Reply<Driver> {
+    pub(crate) fn new(setup: DriverSetup) -> Reply<Driver> {
+        let DriverSetup { store, executor, shared, inbox, budgets, clock } = setup;
         let (run, definition, line) = store.reader().highest()?;
         let mut timers = Timers::default();
         for (at, run) in store.reader().timers(None)? {
@@ -170,56 +195,56 @@ impl Driver {
             executor,
             shared,
             inbox,
+            clock,
             definitions: Definitions::new(definition + 1),
             runs: BTreeMap::new(),
             timers,
-            lanes: Lanes::default(),
-            purses,
+            concurrency: ConcurrencyLimits::default(),
+            budgets,
             waiters: BTreeMap::new(),
-            lingering: VecDeque::new(),
+            ended_kept: VecDeque::new(),
             backlog: VecDeque::new(),
-            words: VecDeque::new(),
-            batch: Vec::new(),
-            touched: BTreeSet::new(),
-            replies: Vec::new(),
-            starting: Vec::new(),
-            orders: Vec::new(),
-            heard: BTreeSet::new(),
+            runs_with_lines: BTreeSet::new(),
             lines: Vec::new(),
             lines_due: None,
             next_run: run + 1,
             next_line: line + 1,
             leaving: None,
-            leavers: Vec::new(),
+            closers: Vec::new(),
+            settling: Vec::new(),
         })
     }
 
-    /// Until it is told to close, and has.
+    /// Takes turns until it is told to close, and has.
     pub(crate) fn drive(mut self) {
+        // One value for all turns: each begins with what the last one left, and with its room.
+        let mut turn = Turn::default();
         while !self.has_left() {
-            self.gather();
-            self.wake_due();
-            self.settle();
-            if !self.commit() {
+            self.gather(&mut turn);
+            self.wake_due(&mut turn);
+            self.settle(&mut turn);
+            if !self.commit(&mut turn) {
                 break;
             }
-            self.perform();
+            self.perform(&mut turn);
+            self.tell_settled(&turn);
             if self.store.is_far_behind() {
                 self.store.write_back();
             }
         }
         for (_, waiters) in std::mem::take(&mut self.waiters) {
-            waiters.into_iter().for_each(|waiter| drop(waiter.reply.send(Err(closing()))));
+            waiters.into_iter().for_each(|waiter| waiter.reply.answer(Err(closing())));
         }
         self.store.close();
-        self.leavers.into_iter().for_each(|done| done.send(()).unwrap_or_default());
+        self.closers.into_iter().for_each(|done| done.send(()).unwrap_or_default());
     }
 
     /// Overdue deadlines only, for somebody who came to look: what they lead to is left to the next owner.
     pub(crate) fn fire_overdue(&mut self) -> bool {
-        self.wake_due();
-        self.settle();
-        self.commit()
+        let mut turn = Turn::default();
+        self.wake_due(&mut turn);
+        self.settle(&mut turn);
+        self.commit(&mut turn)
     }
 
     fn has_left(&self) -> bool {
@@ -228,11 +253,12 @@ impl Driver {
         idle || Instant::now() >= until
     }
 
-    fn gather(&mut self) {
+    /// Takes what is waiting, or waits for something.
+    fn gather(&mut self, turn: &mut Turn) {
         if self.backlog.is_empty() {
-            let patience = self.patience();
-            let rests = self.store.is_behind() && patience > REST;
-            match self.inbox.recv_timeout(if rests { REST } else { patience }) {
+            let wait_time = self.wait_time(turn);
+            let rests = self.store.is_behind() && wait_time > REST;
+            match self.inbox.wait(if rests { REST } else { wait_time }) {
                 Ok(event) => self.backlog.push_back(event),
                 Err(RecvTimeoutError::Timeout) if rests => self.store.write_back(),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -243,62 +269,64 @@ impl Driver {
         }
         let mut taken = 0;
         while taken < TURN_EVENTS_MAX {
-            let Some(event) = self.backlog.pop_front().or_else(|| self.inbox.try_recv().ok()) else { break };
+            let Some(event) = self.backlog.pop_front().or_else(|| self.inbox.next()) else { break };
             // A fork reads what its source has recorded: all of it has to be there.
-            if is_fork(&event) && !self.batch.is_empty() {
+            if is_fork(&event) && !turn.batch.is_empty() {
                 self.backlog.push_front(event);
                 break;
             }
-            self.take(event);
+            self.take(turn, event);
             taken += 1;
         }
-        self.let_waiters_go();
+        self.answer_late_waiters(turn);
     }
 
     /// How long to wait for something to happen.
-    fn patience(&self) -> Duration {
-        if !self.touched.is_empty() {
+    fn wait_time(&self, turn: &Turn) -> Duration {
+        if !turn.touched.is_empty() || !turn.batch.is_empty() || !self.settling.is_empty() {
             return Duration::ZERO;
         }
-        let now = clock::now();
-        let timer = self.timers.first().map(|at| Duration::from_millis(at.since(now)).min(CLOCK_CHECK));
+        let timer = self.timers.first().and_then(|at| self.clock.wait_until(at));
+        let timer = timer.map(|wait| wait.min(CLOCK_CHECK));
         let moment = |at: Instant| at.saturating_duration_since(Instant::now());
         let lines = self.lines_due.map(moment);
         let leaving = self.leaving.map(|(_, until)| moment(until));
         let waiters = self.waiters.values().flatten().map(|waiter| moment(waiter.until)).min();
-        let day = self.purses.holds_any().then_some(NEW_DAY_CHECK);
+        let day = self.budgets.holds_any().then_some(NEW_DAY_CHECK);
         [timer, lines, leaving, waiters, day].into_iter().flatten().min().unwrap_or(IDLE).min(IDLE)
     }
 
-    fn take(&mut self, event: HostEvent) {
+    fn take(&mut self, turn: &mut Turn, event: HostEvent) {
         match event {
-            HostEvent::Ask(request, reply) => self.ask(request, reply),
-            HostEvent::Report { key, report } => self.report(key, report),
+            HostEvent::Ask(request, reply) => self.ask(turn, request, reply),
+            HostEvent::Report { key, report } => self.report(turn, key, report),
             HostEvent::Starting { key, go } => {
                 if let Some(hosted) = self.runs.get_mut(&key.run) {
                     hosted.started.insert((key.token.0, key.attempt));
                     let (run, token, attempt) = (hosted.no, key.token.0, key.attempt);
-                    self.batch.push(Write::Started { run, token, attempt });
+                    turn.batch.push(Write::Started { run, token, attempt });
                 }
-                self.starting.push(go);
+                turn.starting.push((key, go));
             }
-            HostEvent::Dropped { key } => self.is_back(&key),
-            HostEvent::Said { key, line } => self.said(&key, line),
+            HostEvent::Dropped { key } => self.task_ended(turn, &key),
+            HostEvent::Printed { key, line } => self.printed(&key, line),
+            HostEvent::ClockMoved => {}
+            HostEvent::Settle(reply) => self.settling.push(reply),
             HostEvent::Close { leaving, done } => self.leave(leaving, done),
         }
     }
 
     /// A task is not out any more. A run that has ended may now say so, whatever becomes of the report.
-    fn is_back(&mut self, key: &TaskKey) {
+    fn task_ended(&mut self, turn: &mut Turn, key: &TaskKey) {
         self.executor.ended(key);
-        self.give_back(key);
-        if self.runs.get(&key.run).is_some_and(|hosted| hosted.run.status().is_end() && !hosted.told) {
-            self.touched.insert(key.run.clone());
+        self.budgets.give_back(key);
+        if self.runs.get(&key.run).is_some_and(|hosted| hosted.run.status().is_end() && !hosted.end_told) {
+            turn.touched.insert(key.run.clone());
         }
     }
 
-    fn report(&mut self, key: TaskKey, report: TaskReport) {
-        self.is_back(&key);
+    fn report(&mut self, turn: &mut Turn, key: TaskKey, report: TaskReport) {
+        self.task_ended(turn, &key);
         // What was stopped because the host leaves has not ended: the next owner runs it again.
         let stopped = matches!(report.outcome, wonder_core::input::TaskOutcome::Cancelled);
         if stopped && matches!(self.leaving, Some((Leaving::Now, _))) {
@@ -307,18 +335,18 @@ impl Driver {
         let spend = report.spend.clone();
         let input = Input::TaskFinished { token: key.token, attempt: key.attempt, report };
         // A report that comes too late, or twice, is refused and changes nothing.
-        if self.deliver(&key.run, input).is_ok()
+        if self.deliver(turn, &key.run, input).is_ok()
             && let Some(project) = self.runs.get(&key.run).map(|hosted| hosted.project.clone())
         {
-            self.spend(&project, &spend);
+            self.spend(turn, &project, &spend);
         }
     }
 
-    fn said(&mut self, key: &TaskKey, mut line: Box<LogLine>) {
+    fn printed(&mut self, key: &TaskKey, mut line: Box<LogLine>) {
         let Some(hosted) = self.runs.get(&key.run) else { return };
         line.number = self.next_line;
         self.next_line += 1;
-        self.heard.extend([key.run.clone(), hosted.root.clone()]);
+        self.runs_with_lines.extend([key.run.clone(), hosted.root.clone()]);
         self.lines.push(Write::Log { run: hosted.no, line });
         self.lines_due.get_or_insert_with(|| Instant::now() + LINES_WAIT);
     }
@@ -332,163 +360,23 @@ impl Driver {
             self.executor.begin_nothing_more();
             self.executor.stop_all();
         }
-        // Leaving at once after leaving slowly is faster; the other way round changes nothing.
+        // Who was told to leave at once does not stay longer because somebody else may wait.
         let until = self.leaving.map_or(until, |(_, before)| before.min(until));
         self.leaving = Some((leaving, until));
-        self.leavers.push(done);
+        self.closers.push(done);
     }
 
     /// Runs whose deadline has passed are told the time. Each once a turn: a run that yields is woken again
     /// in the next, so that others get their turn.
-    fn wake_due(&mut self) {
-        for run in self.timers.due(clock::now()) {
-            if let Err(Refusal::Engine(_)) = self.deliver(&run, Input::Wake) {
+    fn wake_due(&mut self, turn: &mut Turn) {
+        for run in self.timers.due(self.clock.deadlines_until()) {
+            if let Err(Refusal::Engine(_)) = self.deliver(turn, &run, Input::Wake) {
                 self.timers.set(&run, None);
             }
             // A time read from the database may be an old one: the run says its own.
-            self.touched.insert(run);
-        }
-    }
-
-    /// One input to one run.
-    fn deliver(&mut self, id: &Name, input: Input) -> Result<(), Refusal> {
-        self.hosted(id).map_err(Refusal::Engine)?;
-        let hosted = self.runs.get_mut(id).expect("it was just loaded");
-        // A run that breaks an invariant is set aside with its evidence; the others go on.
-        let handled = catch_unwind(AssertUnwindSafe(|| hosted.run.handle(input, clock::now())));
-        let step = match handled {
-            Ok(Ok(step)) => step,
-            Ok(Err(rejection)) => return Err(Refusal::Rejected(rejection)),
-            Err(panic) => {
-                let why = panic_text(&*panic);
-                return Err(Refusal::Engine(self.quarantine(id, why)));
-            }
-        };
-        self.follow_up(id, step);
-        Ok(())
-    }
-
-    /// What a run decided: its events go into the batch, its commands wait for the commit.
-    fn follow_up(&mut self, id: &Name, step: Step) {
-        self.touched.insert(id.clone());
-        self.record(id, &step.events);
-        for command in step.commands {
-            self.command(id, command);
-        }
-    }
-
-    fn command(&mut self, id: &Name, command: Command) {
-        match command {
-            Command::RunTask(_) | Command::CancelTask { .. } => self.orders.push((id.clone(), command)),
-            // Gates are rows that follow from events.
-            Command::OpenGate { .. } | Command::CloseGate { .. } | Command::RemindGate { .. } => {}
-            Command::StartChild(order) => self.order_child(id, *order),
-            Command::CancelChild { child, .. } => {
-                let reason = "its parent was cancelled".to_owned();
-                self.words
-                    .push_back(Word::Say { run: child, input: Input::Cancel { reason, grace_ms: None } });
-            }
-            Command::PauseChild { child, .. } => {
-                let by = "its parent".into();
-                self.words.push_back(Word::Say { run: child, input: Input::Pause { by } });
-            }
-            Command::ResumeChild { child, .. } => {
-                let by = "its parent".into();
-                self.words.push_back(Word::Say { run: child, input: Input::Resume { by } });
-            }
-        }
-    }
-
-    /// What runs say to each other, until nobody has anything to say; then the rows that follow from it.
-    fn settle(&mut self) {
-        loop {
-            while let Some(word) = self.words.pop_front() {
-                match word {
-                    Word::Start(start) => self.start_child(*start),
-                    // A child that has ended, or a word said twice, refuses; that is fine.
-                    Word::Say { run, input } => drop(self.deliver(&run, input)),
-                }
-            }
-            self.tell_ends();
-            self.make_room();
-            if self.words.is_empty() {
-                break;
-            }
-        }
-        self.write_rows();
-    }
-
-    /// Sets a run aside with its evidence.
-    fn quarantine(&mut self, id: &Name, why: String) -> EngineError {
-        if let Some(hosted) = self.runs.remove(id) {
-            let (run, at) = (hosted.no, clock::now().0);
-            self.batch.retain(|write| !matches!(write, Write::Events { run: of, .. } if *of == run));
-            if hosted.stored.is_none() {
-                let row = hosted.inserted(id, hosted.update(false));
-                self.batch.push(Write::RunInsert(Box::new(row)));
-            }
-            self.batch.push(Write::Quarantine { run, evidence: why.clone(), at });
-        }
-        self.timers.set(id, None);
-        self.touched.remove(id);
-        quarantined(id, &why)
-    }
-
-    /// After the commit: answers, then news, then work.
-    fn perform(&mut self) {
-        for (reply, about) in std::mem::take(&mut self.replies) {
-            // Whoever asked may be gone.
-            drop(reply.send(about.map(|run| self.shown(&run))));
-        }
-        for go in std::mem::take(&mut self.starting) {
-            go.send(()).unwrap_or_default();
-        }
-        failpoint::hit("answered");
-        let touched = std::mem::take(&mut self.touched);
-        self.shared.publish(&touched);
-        if self.lines.is_empty() && !self.heard.is_empty() {
-            self.shared.publish(&std::mem::take(&mut self.heard));
-        }
-        let mut orders = std::mem::take(&mut self.orders);
-        for (run, command) in orders.drain(..) {
-            self.order(&run, command);
-            failpoint::hit("ordered");
-        }
-        // Its room is for the next turn.
-        orders.append(&mut self.orders);
-        self.orders = orders;
-        self.release_held();
-        self.answer_waiters(&touched);
-        self.park(touched);
-    }
-
-    fn order(&mut self, id: &Name, command: Command) {
-        let Some(hosted) = self.runs.get(id) else { return };
-        let begins = matches!(command, Command::RunTask(_));
-        if begins && !self.shared.is_driven(&hosted.root) {
-            return;
-        }
-        let command = if begins { self.in_place(id, command) } else { Some(command) };
-        let Some(command) = command else { return };
-        match command {
-            Command::RunTask(order) => {
-                let Some(order) = self.within_budget(order) else { return };
-                let Some(hosted) = self.runs.get(id) else { return };
-                let Some(task) = hosted.run.graph().tasks.get(&order.task).cloned() else { return };
-                let done = self.executor.start(order, task, hosted.workdir.clone());
-                self.backlog.extend(done);
-            }
-            Command::CancelTask { token, attempt } => {
-                let key = TaskKey { run: id.clone(), token, attempt };
-                self.give_back(&key);
-                if !self.executor.cancel(&key) {
-                    // It is not running here, so it has ended: every dispatched task is answered.
-                    let outcome = wonder_core::input::TaskOutcome::Cancelled;
-                    let report = TaskReport { outcome, spend: Default::default(), tries: 0 };
-                    self.backlog.push_back(HostEvent::Report { key, report });
-                }
-            }
-            _ => unreachable!("only tasks are ordered after a commit"),
+            turn.touched.insert(run);
+            // What it says to other runs reaches them before their own deadlines of the same moment.
+            self.pass_messages(turn);
         }
     }
 }
@@ -501,11 +389,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("a rule broke: {}", text.unwrap_or_else(|| "no message".to_owned()))
-}
-
-pub(crate) fn quarantined(id: &str, why: &str) -> EngineError {
-    EngineError::new(ErrorCode::Quarantined, format!("run {id} is set aside: {why}"))
-        .help("Its events are kept as they are; other runs go on. Please report it with `wonder events`.")
 }
 
 pub(crate) fn closing() -> EngineError {

@@ -8,8 +8,8 @@ use wonder_core::graph::NodeIx;
 use wonder_core::{Run, Time};
 use wonder_engine::Status;
 
-use super::{Driver, Hosted};
-use crate::store::{self, GateRow, RunInsert, RunUpdate, Write};
+use super::{Driver, Hosted, Turn};
+use crate::store::{GateRow, RunInsert, RunUpdate, Write};
 
 /// Events between snapshots, at least. Beyond that a snapshot is written when several times as much has been
 /// stored as it would take, so that snapshots are a small part of what a run writes, however large its state.
@@ -18,33 +18,33 @@ const SNAPSHOT_SHARE: usize = 4;
 
 impl Driver {
     /// One step's events, and the gates that follow from them.
-    pub(super) fn record(&mut self, id: &Name, events: &[Event]) {
+    pub(super) fn record(&mut self, turn: &mut Turn, id: &Name, events: &[Event]) {
         let Some(first) = events.first() else { return };
         let hosted = self.runs.get_mut(id).expect("it has just answered");
-        let encoded = store::encode(events);
+        let encoded = wonder_blobs::encode(events);
         hosted.events += events.len() as u64;
         hosted.bytes += encoded.bytes();
-        self.batch.push(Write::Events { run: hosted.no, seq: first.seq, encoded });
+        turn.batch.push(Write::Events { run: hosted.no, seq: first.seq, encoded });
         for event in events {
-            self.batch.extend(gate_row(hosted, event));
+            turn.batch.extend(gate_row(hosted, event));
             hosted.observe(event);
         }
     }
 
     /// The lines of this turn's runs, and of those that called them.
-    pub(super) fn write_rows(&mut self) {
-        let touched = std::mem::take(&mut self.touched);
+    pub(super) fn write_rows(&mut self, turn: &mut Turn) {
+        let touched = std::mem::take(&mut turn.touched);
         for id in &touched {
-            self.write_ancestors(id, &touched);
-            self.write_row(id);
-            self.time(id);
-            self.snapshot(id);
+            self.write_ancestors(turn, id, &touched);
+            self.write_row(turn, id);
+            self.set_timer(id);
+            self.snapshot(turn, id);
         }
-        self.touched = touched;
+        turn.touched = touched;
     }
 
     /// A parent is quiet or not as its children are.
-    fn write_ancestors(&mut self, id: &Name, touched: &BTreeSet<Name>) {
+    fn write_ancestors(&mut self, turn: &mut Turn, id: &Name, touched: &BTreeSet<Name>) {
         let mut above = self.runs.get(id).and_then(|hosted| hosted.parent.clone());
         while let Some(parent) = above {
             if touched.contains(&parent) {
@@ -53,15 +53,15 @@ impl Driver {
             let was_quiet = !self.runs.contains_key(&parent);
             let quiet = self.is_quiet(id);
             // Out of memory it was quiet, with all below it: it has to come back only if that has changed.
-            if was_quiet && (quiet || self.hosted(&parent).is_err()) {
+            if was_quiet && (quiet || self.hosted(turn, &parent).is_err()) {
                 return;
             }
-            self.write_row(&parent);
+            self.write_row(turn, &parent);
             above = self.runs.get(&parent).and_then(|hosted| hosted.parent.clone());
         }
     }
 
-    fn write_row(&mut self, id: &Name) {
+    fn write_row(&mut self, turn: &mut Turn, id: &Name) {
         let quiet = self.is_quiet(id);
         let Some(hosted) = self.runs.get_mut(id) else { return };
         let update = hosted.update(quiet);
@@ -70,27 +70,27 @@ impl Driver {
         }
         let had_ended = hosted.stored.as_ref().is_some_and(|stored| stored.ended_at.is_some());
         let ends = update.ended_at.is_some() && !had_ended;
-        self.batch.push(match &hosted.stored {
+        turn.batch.push(match &hosted.stored {
             Some(_) => Write::RunUpdate(update.clone()),
             None => Write::RunInsert(Box::new(hosted.inserted(id, update.clone()))),
         });
         hosted.stored = Some(update);
         if ends && hosted.run.state().gates_opened > 0 {
-            self.batch.push(Write::GatesClosed { run: hosted.no });
+            turn.batch.push(Write::GatesClosed { run: hosted.no });
         }
         if ends {
-            // What cannot be learnt is not worth a run.
-            drop(self.learn(id));
+            // Statistics that cannot be kept are not worth a run.
+            drop(self.keep_statistics(turn, id));
         }
     }
 
     /// Keeps the deadline among the driver's timers.
-    fn time(&mut self, id: &Name) {
+    fn set_timer(&mut self, id: &Name) {
         let Some(hosted) = self.runs.get(id) else { return };
         self.timers.set(id, hosted.deadline());
     }
 
-    fn snapshot(&mut self, id: &Name) {
+    fn snapshot(&mut self, turn: &mut Turn, id: &Name) {
         let Some(hosted) = self.runs.get_mut(id) else { return };
         let size = hosted.snapshot_bytes.max(hosted.run.state().context_bytes as usize);
         if hosted.events < SNAPSHOT_EVENTS || hosted.bytes < SNAPSHOT_SHARE * size {
@@ -98,7 +98,7 @@ impl Driver {
         }
         let state = serde_json::to_string(hosted.run.state()).expect("a state is JSON");
         (hosted.events, hosted.bytes, hosted.snapshot_bytes) = (0, 0, state.len());
-        self.batch.push(Write::Snapshot { run: hosted.no, seq: hosted.run.state().seq, state });
+        turn.batch.push(Write::Snapshot { run: hosted.no, seq: hosted.run.state().seq, state });
     }
 }
 

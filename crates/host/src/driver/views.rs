@@ -7,7 +7,6 @@ use wonder_core::{Run, RunStatus, Time};
 use wonder_engine::{RunRow, RunView, Status, WaitView};
 
 use super::{Driver, Hosted};
-use crate::clock;
 
 /// Quiet by itself; whether what it called is quiet too is another question.
 pub(crate) fn quiet_alone(run: &Run) -> bool {
@@ -43,10 +42,16 @@ pub(crate) fn gates_and_events(id: &str, run: &Run) -> Vec<WaitView> {
 }
 
 /// A run and what its tree waits for.
-pub(crate) fn view(row: RunRow, run: &Run, children: Vec<String>, waiting: Vec<WaitView>) -> RunView {
+pub(crate) fn view(
+    row: RunRow,
+    run: &Run,
+    children: Vec<String>,
+    waiting: Vec<WaitView>,
+    now: Time,
+) -> RunView {
     let state = run.state();
     let ended = run.status().is_end();
-    let end = row.ended_at.unwrap_or_else(clock::now);
+    let end = row.ended_at.unwrap_or(now);
     RunView {
         seq: state.seq,
         input: state.start.as_ref().map(|start| start.input.clone()).unwrap_or_default(),
@@ -105,14 +110,14 @@ impl Driver {
         let row = hosted.row(quiet, self.shared.is_driven(&hosted.root));
         let waiting = if quiet { self.waits(id)? } else { Vec::new() };
         let children = hosted.children.iter().map(ToString::to_string).collect();
-        Some(RunView { quiet, ..view(row, &hosted.run, children, waiting) })
+        Some(RunView { quiet, ..view(row, &hosted.run, children, waiting, self.clock.now()) })
     }
 
     /// What a tree waits for; None if a part of it is out of memory, and has to be read.
     fn waits(&self, id: &Name) -> Option<Vec<WaitView>> {
         let hosted = self.runs.get(id)?;
         let mut all = gates_and_events(id, &hosted.run);
-        all.extend(self.hunger(id));
+        all.extend(self.budget_wait(id));
         for child in hosted.children_out() {
             all.extend(self.waits(child)?);
         }

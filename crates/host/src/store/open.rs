@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode as Sqlite, OpenFlags};
-use wonder_engine::{EngineError, ErrorCode, Reply};
+use wonder_engine::{Cause, EngineError, ErrorCode, Reply};
 
 use super::schema;
 use crate::Durability;
@@ -95,13 +95,12 @@ fn check_version(connection: &Connection, path: &Path) -> Reply<i64> {
             path.display(),
             schema::VERSION
         );
-        let help = "Nothing was changed. Use the newer wonder, or another directory: WONDER_HOME=DIR.";
-        return Err(EngineError::new(ErrorCode::NewerVersion, message).help(help));
+        let help = "Nothing was changed. Use the newer version.";
+        return Err(unusable(ErrorCode::NewerVersion, message).help(help));
     }
     if application != schema::APPLICATION_ID && tables > 0 {
         let message = format!("{} is a database, but not one of wonder's", path.display());
-        let help = "Nothing was changed. Name another directory: WONDER_HOME=DIR.";
-        return Err(EngineError::new(ErrorCode::Storage, message).help(help));
+        return Err(unusable(ErrorCode::Storage, message).help("Nothing was changed."));
     }
     Ok(version)
 }
@@ -116,15 +115,12 @@ pub(crate) fn storage_error(path: &Path, what: &str, error: &rusqlite::Error) ->
              sqlite3 wonder.db .recover > saved.sql"
                 .to_owned(),
         ),
-        Some(Sqlite::DiskFull) => (
-            "the disk is full".to_owned(),
-            "Nothing that was acknowledged is lost. Make room, then carry on: wonder resume RUN".to_owned(),
-        ),
+        Some(Sqlite::DiskFull) => {
+            ("the disk is full".to_owned(), "Nothing that was acknowledged is lost. Make room.".to_owned())
+        }
         Some(Sqlite::ReadOnly | Sqlite::PermissionDenied | Sqlite::CannotOpen) => (
             "it cannot be written".to_owned(),
-            "Check who owns the directory and whether it is mounted read-only, or name another: \
-             WONDER_HOME=DIR."
-                .to_owned(),
+            "Check who owns the directory and whether it is mounted read-only.".to_owned(),
         ),
         Some(Sqlite::SystemIoFailure) => (
             "the disk does not work".to_owned(),
@@ -134,10 +130,22 @@ pub(crate) fn storage_error(path: &Path, what: &str, error: &rusqlite::Error) ->
     };
     let detail = if code.is_some() { format!(" ({error})") } else { String::new() };
     let message = format!("{} could not be {what}: {why}{detail}", path.display());
-    EngineError::new(ErrorCode::Storage, message).help(help)
+    let error = EngineError::new(ErrorCode::Storage, message).help(help);
+    match code {
+        Some(Sqlite::DiskFull) => error.because(Cause::DiskFull),
+        Some(Sqlite::ReadOnly | Sqlite::PermissionDenied | Sqlite::CannotOpen) => {
+            error.because(Cause::StorageUnusable)
+        }
+        _ => error,
+    }
+}
+
+/// Another directory would do.
+fn unusable(code: ErrorCode, message: String) -> EngineError {
+    EngineError::new(code, message).because(Cause::StorageUnusable)
 }
 
 pub(crate) fn unreachable_file(path: &Path, why: &str) -> EngineError {
-    let help = "Check who owns the directory, or name another: WONDER_HOME=DIR.";
-    EngineError::new(ErrorCode::Storage, format!("{} cannot be used: {why}", path.display())).help(help)
+    let message = format!("{} cannot be used: {why}", path.display());
+    unusable(ErrorCode::Storage, message).help("Check who owns the directory.")
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use wonder_blobs::DecodeError;
 use wonder_core::def::Name;
 use wonder_core::state::State;
 use wonder_core::{Event, Time};
@@ -11,9 +12,9 @@ use wonder_engine::{
     EngineError, ErrorCode, Filter, Forked, GateView, LogLine, LogStream, Reply, RunRow, Status, StoredStep,
 };
 
-use super::codec;
 use super::open::storage_error;
-use super::write::Learnt;
+use super::parts::Blobs;
+use super::write::NodeSamples;
 use crate::project::Spent;
 
 const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, started_at, ended_at, usd_micros, \
@@ -188,16 +189,21 @@ impl<'c> Reader<'c> {
         let rows = read().map_err(|error| storage_error(self.path, "read", &error))?;
         let mut events = Vec::new();
         for (refs, body) in rows {
-            events.extend(self.decoded(no, &body, refs)?.into_iter().filter(|event| event.seq > after));
+            match self.decoded(&body, refs) {
+                Ok(step) => events.extend(step.into_iter().filter(|event| event.seq > after)),
+                // Who reads on is shown what can be read, and told of the damage where it is.
+                Err(_) if limit < usize::MAX && !events.is_empty() => break,
+                Err(error) => return Err(error),
+            }
         }
         Ok(events)
     }
 
     /// Steps of all runs after a place among them, as they are encoded; about `limit` of them.
     pub(crate) fn steps(&self, after: u64, limit: usize) -> Reply<Vec<StoredStep>> {
-        let sql = "SELECT events.no, id, run, seq, refs, body FROM events JOIN runs ON runs.no = run \
+        let sql = "SELECT events.no, id, seq, refs, body FROM events JOIN runs ON runs.no = run \
                    WHERE events.no > ? ORDER BY events.no";
-        let read = || -> rusqlite::Result<Vec<(StoredStep, i64, bool)>> {
+        let read = || -> rusqlite::Result<Vec<(StoredStep, bool)>> {
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query([after])?;
             let (mut found, mut bytes) = (Vec::new(), 0);
@@ -205,11 +211,11 @@ impl<'c> Reader<'c> {
                 let step = StoredStep {
                     cursor: row.get(0)?,
                     run: row.get(1)?,
-                    seq: row.get(3)?,
-                    events: row.get(5)?,
+                    seq: row.get(2)?,
+                    events: row.get(4)?,
                 };
                 bytes += step.events.len();
-                found.push((step, row.get(2)?, row.get(4)?));
+                found.push((step, row.get(3)?));
                 if found.len() >= limit || bytes > ANSWER_BYTES_MAX {
                     break;
                 }
@@ -218,10 +224,10 @@ impl<'c> Reader<'c> {
         };
         let rows = read().map_err(|error| storage_error(self.path, "read", &error))?;
         let mut steps = Vec::with_capacity(rows.len());
-        for (mut step, no, refs) in rows {
+        for (mut step, refs) in rows {
             // Large parts lie elsewhere: only then it is read and written anew.
             if refs {
-                let events = self.decoded(no, &step.events, true)?;
+                let events = self.decoded(&step.events, true)?;
                 step.events = serde_json::to_string(&events)
                     .map_err(|error| EngineError::internal(format!("an event is not JSON: {error}")))?;
             }
@@ -230,13 +236,11 @@ impl<'c> Reader<'c> {
         Ok(steps)
     }
 
-    fn decoded(&self, no: i64, body: &str, refs: bool) -> Reply<Vec<Event>> {
-        let mut fetch = |hash: &codec::Hash| {
-            let found = self.one("SELECT body FROM blobs WHERE hash = ?", [hash], |row| row.get(0));
-            found.map_err(|error| error.message)?.ok_or_else(|| "a blob is missing".to_owned())
-        };
-        codec::decode(body, refs, &mut fetch)
-            .map_err(|why| EngineError::new(ErrorCode::Quarantined, format!("run number {no}: {why}")))
+    fn decoded(&self, body: &str, refs: bool) -> Reply<Vec<Event>> {
+        wonder_blobs::decode(body, refs, &Blobs(self.connection)).map_err(|error| match error {
+            DecodeError::Store(error) => storage_error(self.path, "read", &error),
+            DecodeError::Damaged(why) => EngineError::new(ErrorCode::Quarantined, why),
+        })
     }
 
     pub(crate) fn snapshot(&self, no: i64) -> Reply<Option<State>> {
@@ -250,7 +254,7 @@ impl<'c> Reader<'c> {
     pub(crate) fn definition(&self, id: i64) -> Reply<(String, u32)> {
         let sql = "SELECT bundle, version FROM definitions WHERE id = ?";
         let found = self.one(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let missing = || EngineError::new(ErrorCode::Storage, format!("definition {id} is missing"));
+        let missing = || EngineError::new(ErrorCode::Quarantined, format!("definition {id} is missing"));
         found.ok_or_else(missing)
     }
 
@@ -291,12 +295,12 @@ impl<'c> Reader<'c> {
         Ok(spent.unwrap_or_default())
     }
 
-    /// What past runs of a workflow taught of its nodes.
-    pub(crate) fn learnt(&self, workflow: &str) -> Reply<BTreeMap<Name, Learnt>> {
+    /// What past runs of a workflow showed of its nodes.
+    pub(crate) fn learnt(&self, workflow: &str) -> Reply<BTreeMap<Name, NodeSamples>> {
         let sql = "SELECT node, durations_ms, usd_micros FROM learnt WHERE workflow = ?";
         let list = |text: String| serde_json::from_str(&text).unwrap_or_default();
         let rows = self.all(sql, [workflow], |row| {
-            let learnt = Learnt { durations_ms: list(row.get(1)?), usd_micros: list(row.get(2)?) };
+            let learnt = NodeSamples { durations_ms: list(row.get(1)?), usd_micros: list(row.get(2)?) };
             Ok((row.get::<_, String>(0)?.into(), learnt))
         });
         Ok(rows?.into_iter().collect())
@@ -310,7 +314,7 @@ impl<'c> Reader<'c> {
     /// Open gates: of a run and those it called, or all.
     pub(crate) fn gates(&self, run: Option<&str>) -> Reply<Vec<GateView>> {
         let sql = "SELECT id, root, workflow, gate, node, kind, title, body, form, assignees, opened_at, \
-                   deadline FROM gates JOIN runs ON no = run WHERE open = 1 \
+                   deadline FROM gates JOIN runs ON no = run WHERE open = 1 AND status != 'quarantined' \
                    AND (?1 IS NULL OR id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') \
                    ORDER BY opened_at, run, gate";
         self.all(sql, [run], gate_view)

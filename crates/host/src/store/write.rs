@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
+use wonder_blobs::Encoded;
 use wonder_core::def::Name;
 use wonder_engine::{Forked, LogLine, Reply, Status};
 
-use super::codec::Encoded;
 use super::log::Log;
 use super::open::{self, storage_error};
+use super::parts::Blobs;
 use super::read::{Reader, stream_name};
 use crate::project::Spent;
 use crate::{Durability, failpoint};
@@ -73,18 +74,18 @@ pub(crate) enum Write {
     Learnt {
         workflow: Name,
         node: Name,
-        learnt: Learnt,
+        learnt: NodeSamples,
     },
 }
 
 /// The last durations and costs of a node that completed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Learnt {
+pub(crate) struct NodeSamples {
     pub(crate) durations_ms: Vec<u64>,
     pub(crate) usd_micros: Vec<u64>,
 }
 
-impl Learnt {
+impl NodeSamples {
     pub(crate) fn keep_last(&mut self, max: usize) {
         for all in [&mut self.durations_ms, &mut self.usd_micros] {
             all.drain(..all.len().saturating_sub(max));
@@ -189,12 +190,12 @@ impl Writer {
 
     fn transact(&mut self, writes: &[Write], bytes: &mut u64) -> rusqlite::Result<()> {
         failpoint::hit("begin");
-        self.say("BEGIN IMMEDIATE")?;
+        self.execute("BEGIN IMMEDIATE")?;
         self.log.make_room();
-        let written = self.write_all(writes, bytes).and_then(|()| self.say("COMMIT"));
+        let written = self.write_all(writes, bytes).and_then(|()| self.execute("COMMIT"));
         if written.is_err() && !self.connection.is_autocommit() {
             // Nothing of it stays; what was wrong is told, not how tidying up went.
-            drop(self.say("ROLLBACK"));
+            drop(self.execute("ROLLBACK"));
         }
         written?;
         failpoint::hit("committed");
@@ -209,8 +210,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Kept prepared: to read the words `BEGIN` and `COMMIT` anew takes as long as a row does.
-    fn say(&self, sql: &str) -> rusqlite::Result<()> {
+    /// Kept prepared: parsing `BEGIN` and `COMMIT` anew takes as long as a row does.
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 
@@ -243,12 +244,7 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
     };
     match write {
         Write::Events { run: no, seq, encoded } => {
-            *bytes += encoded.body.len() as u64;
-            for (hash, body) in &encoded.blobs {
-                let mut insert = connection.prepare_cached("INSERT OR IGNORE INTO blobs VALUES (?, ?)")?;
-                // What is there already costs nothing.
-                *bytes += insert.execute(params![hash, body])? as u64 * body.len() as u64;
-            }
+            *bytes += encoded.body.len() as u64 + encoded.keep_parts(&Blobs(connection))?;
             run("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", params![no, seq, encoded.refs, encoded.body])
         }
         Write::Definition(d) => run(

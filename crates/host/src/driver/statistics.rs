@@ -1,4 +1,4 @@
-//! What past runs teach: how long nodes took and what they cost, for the ready order of dags and for
+//! What past runs tell of nodes: how long they took and what they cost, for the ready order of dags and for
 //! `timeout: adaptive`. Only such workflows are watched; others pay nothing for it.
 
 use std::collections::BTreeMap;
@@ -9,37 +9,37 @@ use wonder_core::graph::{Graph, NodeIx};
 use wonder_core::input::StartRun;
 use wonder_engine::Reply;
 
-use super::{Driver, Hosted};
-use crate::store::{Learnt, Write};
+use super::{Driver, Hosted, Turn};
+use crate::store::{NodeSamples, Write};
 
 /// Durations kept of each node: the last ones.
 const KEPT: usize = 100;
 /// An adaptive timeout wants at least so many.
 const ENOUGH: usize = 20;
-/// How many nodes of a run are learnt from at most.
+/// How many nodes of a run are counted at most.
 const NODES_MAX: usize = 5_000;
 
-/// What one run has shown so far.
+/// What one run has shown of its nodes so far.
 #[derive(Debug, Default)]
-pub(crate) struct Lessons {
-    /// Anything would use what is learnt of it.
+pub(crate) struct NodeStatistics {
+    /// Anything would use it.
     watched: bool,
     out: BTreeMap<TokenId, u32>,
     seen: BTreeMap<Name, Vec<(u64, u64)>>,
 }
 
-impl Lessons {
-    pub(super) fn of(graph: &Graph) -> Lessons {
-        Lessons { watched: is_watched(graph), ..Lessons::default() }
+impl NodeStatistics {
+    pub(super) fn of(graph: &Graph) -> NodeStatistics {
+        NodeStatistics { watched: is_watched(graph), ..NodeStatistics::default() }
     }
 }
 
-/// Whether anything would use what is learnt of it: every node is looked at, so it is asked once for a run.
+/// Whether anything would use its statistics: every node is looked at, so it is asked once for a run.
 fn is_watched(graph: &Graph) -> bool {
     graph.is_dag() || graph.nodes.iter().any(|node| node.timeout_adaptive)
 }
 
-/// The inner node of a dag's `foreach` teaches about the node that the author wrote.
+/// The inner node of a dag's `foreach` counts for the node that the author wrote.
 fn written(reference: &str) -> &str {
     reference.strip_suffix("[]").unwrap_or(reference)
 }
@@ -48,15 +48,15 @@ impl Hosted {
     /// Follows the tasks of a watched workflow.
     pub(super) fn observe(&mut self, event: &Event) {
         match &event.kind {
-            EventKind::TaskDispatched { token, .. } if self.lessons.watched => {
+            EventKind::TaskDispatched { token, .. } if self.statistics.watched => {
                 if let Some(at) = self.run.state().tokens.get(token) {
-                    self.lessons.out.insert(*token, at.node);
+                    self.statistics.out.insert(*token, at.node);
                 }
             }
             EventKind::TaskCompleted { token, report: Some(report), .. } => {
-                let Some(node) = self.lessons.out.remove(token) else { return };
+                let Some(node) = self.statistics.out.remove(token) else { return };
                 let reference = &self.run.graph().node(NodeIx(node)).reference;
-                let seen = self.lessons.seen.entry(written(reference).into()).or_default();
+                let seen = self.statistics.seen.entry(written(reference).into()).or_default();
                 if seen.len() < KEPT {
                     seen.push((report.spend.duration_ms, report.spend.usd_micros));
                 }
@@ -67,29 +67,29 @@ impl Hosted {
 }
 
 impl Driver {
-    /// What a run that has ended taught, to be written with its end.
-    pub(super) fn learn(&mut self, id: &Name) -> Reply<()> {
+    /// What a run that has ended has shown, to be written with its end.
+    pub(super) fn keep_statistics(&mut self, turn: &mut Turn, id: &Name) -> Reply<()> {
         let Some(hosted) = self.runs.get_mut(id) else { return Ok(()) };
-        if hosted.lessons.seen.is_empty() {
+        if hosted.statistics.seen.is_empty() {
             return Ok(());
         }
-        let seen = std::mem::take(&mut hosted.lessons.seen);
+        let seen = std::mem::take(&mut hosted.statistics.seen);
         let workflow = hosted.run.graph().name.clone();
         let mut known = self.store.reader().learnt(&workflow)?;
-        for (node, lessons) in seen.into_iter().take(NODES_MAX) {
+        for (node, seen) in seen.into_iter().take(NODES_MAX) {
             let mut learnt = known.remove(&node).unwrap_or_default();
-            for (duration_ms, usd_micros) in lessons {
+            for (duration_ms, usd_micros) in seen {
                 learnt.durations_ms.push(duration_ms);
                 learnt.usd_micros.push(usd_micros);
             }
             learnt.keep_last(KEPT);
-            self.batch.push(Write::Learnt { workflow: workflow.clone(), node, learnt });
+            turn.batch.push(Write::Learnt { workflow: workflow.clone(), node, learnt });
         }
         Ok(())
     }
 
-    /// What a run is told of its predecessors.
-    pub(super) fn recall(&mut self, graph: &Graph, start: &mut StartRun) -> Reply<()> {
+    /// What a run is told of how its nodes did before.
+    pub(super) fn add_estimates(&mut self, graph: &Graph, start: &mut StartRun) -> Reply<()> {
         if !is_watched(graph) {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl Driver {
     }
 }
 
-pub(crate) fn estimate(known: &Learnt) -> Estimate {
+pub(crate) fn estimate(known: &NodeSamples) -> Estimate {
     let mean = |all: &[u64]| (!all.is_empty()).then(|| all.iter().sum::<u64>() / all.len() as u64);
     Estimate { usd_micros: mean(&known.usd_micros), duration_ms: mean(&known.durations_ms) }
 }

@@ -8,16 +8,19 @@ use wonder_core::Value;
 use wonder_engine::{Answer, Drive, Engine, Follow, RunView, Start, Workflow};
 use wonder_host::{Connection, Leaving, Options, Purpose, open};
 
-pub(crate) struct House {
+pub(crate) struct TestHost {
     pub(crate) home: TempDir,
     pub(crate) connection: Connection,
 }
 
-impl House {
-    pub(crate) async fn new() -> House {
-        let home = TempDir::new().unwrap();
+impl TestHost {
+    pub(crate) async fn new() -> TestHost {
+        TestHost::at(TempDir::new().unwrap()).await
+    }
+
+    pub(crate) async fn at(home: TempDir) -> TestHost {
         let connection = enter(home.path()).await;
-        House { home, connection }
+        TestHost { home, connection }
     }
 
     pub(crate) fn engine(&self) -> &dyn Engine {
@@ -25,10 +28,13 @@ impl House {
     }
 
     /// Leaves, and comes back.
-    pub(crate) async fn reopen(self) -> House {
+    pub(crate) async fn reopen(self) -> TestHost {
+        TestHost::at(self.leave().await).await
+    }
+
+    pub(crate) async fn leave(self) -> TempDir {
         self.connection.close(Leaving::Drain).await;
-        let connection = enter(self.home.path()).await;
-        House { home: self.home, connection }
+        self.home
     }
 
     /// Starts a workflow and waits until it is over or quiet.
@@ -108,6 +114,6 @@ pub(crate) fn chain(nodes: usize) -> String {
 }
 
 /// Several things at once on one engine.
-pub(crate) fn shared(house: House) -> Arc<House> {
-    Arc::new(house)
+pub(crate) fn shared(host: TestHost) -> Arc<TestHost> {
+    Arc::new(host)
 }
