@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wonder_core::Value;
-use wonder_engine::{Drive, RunView, Start, Workflow};
+use wonder_engine::{RunView, Start, Workflow};
 use wonder_host::{Connection, Leaving, Options, Purpose, open};
 
 pub(crate) struct BenchHost {
@@ -59,7 +59,6 @@ pub(crate) fn workflow(text: &str) -> Start {
         workdir: "/".to_owned(),
         max_parallel: None,
         labels: Default::default(),
-        drive: Drive::On,
         wait_ms: 0,
     }
 }

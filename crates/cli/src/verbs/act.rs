@@ -1,7 +1,7 @@
 //! `cancel`, `kill` and `pause`: done when the run is as it was asked to be.
 
-use wonder_engine::{Act, Drive, RunView};
-use wonder_host::{Connection, Leaving, Purpose};
+use wonder_engine::{Act, RunView};
+use wonder_host::{Connection, Drive, Leaving, Purpose};
 
 use crate::args::{Because, CancelArgs, KillArgs, PauseArgs, somebody};
 use crate::exit::Exit;
@@ -26,7 +26,7 @@ pub(crate) async fn pause(args: PauseArgs, session: &Session) -> Result<Exit, Fa
     // Nothing is to be started for the sake of being paused.
     let drive = if connection.owner().await.is_none() { Drive::Off } else { Drive::On };
     let act = Act::Pause { by: somebody(args.by) };
-    let view = connection.engine().act(args.run.clone(), act, drive).await;
+    let view = connection.with(drive).engine().act(args.run.clone(), act).await;
     let printed = view
         .map_err(|error| Fault::from(error).about(&args.run))
         .and_then(|view| print_outcome(session, &view));
@@ -65,7 +65,7 @@ async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
 
 async fn until_ended(connection: &Connection, run: String, act: Act) -> Result<Box<RunView>, Fault> {
     let engine = connection.engine();
-    let mut view = engine.act(run, act, Drive::On).await?;
+    let mut view = engine.act(run, act).await?;
     while !view.row.status.is_end() {
         view = engine.wait(view.row.run, WAIT_MS).await?;
     }

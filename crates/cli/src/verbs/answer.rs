@@ -27,8 +27,8 @@ pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, 
         },
     };
     let by = somebody(args.how.by);
-    set_going(session, args.how.detach, Some(now()), async |engine, drive| {
-        engine.answer(Answer { gate, answer: value, by, drive }).await
+    set_going(session, args.how.detach, Some(now()), async |engine| {
+        engine.answer(Answer { gate, answer: value, by }).await
     })
     .await
 }

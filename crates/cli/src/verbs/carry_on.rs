@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wonder_core::Time;
 use wonder_core::event::{Event, EventKind};
-use wonder_engine::{Drive, Engine, Follow, GateView, Reply, RunView, Status, Updates};
-use wonder_host::{Connection, Leaving, Purpose};
+use wonder_engine::{Engine, Follow, GateView, Reply, RunView, Status, Updates};
+use wonder_host::{Connection, Drive, Leaving, Purpose};
 
 use crate::display::Display;
 use crate::exit::Exit;
@@ -45,12 +45,12 @@ pub(crate) async fn set_going(
     session: &Session,
     detached: bool,
     since: Option<Time>,
-    asks: impl AsyncFnOnce(&dyn Engine, Drive) -> Reply<Box<RunView>>,
+    asks: impl AsyncFnOnce(&dyn Engine) -> Reply<Box<RunView>>,
 ) -> Result<Exit, Fault> {
     let connection = session.open(Purpose::Act).await?;
     // Who leaves at once carries nothing on, unless another process does it anyway.
     let drive = if detached && connection.owner().await.is_none() { Drive::Off } else { Drive::On };
-    match asks(connection.engine(), drive).await {
+    match asks(connection.with(drive).engine()).await {
         Ok(view) if detached => detach(session, connection, &view).await,
         Ok(view) => carry_on(session, connection, view.row.root, since).await,
         Err(error) => {
