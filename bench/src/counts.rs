@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-use crate::house::{House, chain, fan_out, workflow};
+use crate::bench_host::{BenchHost, chain, fan_out, workflow};
 use crate::work::in_flight;
 
 /// The system's allocator, counted. This binary has one test, so nobody else's allocations are in the sum.
@@ -23,8 +23,8 @@ struct Counts {
 }
 
 impl Counts {
-    async fn now(house: &House) -> Counts {
-        let written = house.engine.written().await;
+    async fn now(host: &BenchHost) -> Counts {
+        let written = host.engine.written().await;
         let heap = ALLOCATOR.stats();
         Counts {
             commits: written.commits as f64,
@@ -68,39 +68,39 @@ fn a_node_costs_no_more_than_it_did() {
 
 /// W1.
 async fn chained(dir: &Path) -> Counts {
-    let house = House::new(dir).await;
+    let host = BenchHost::new(dir).await;
     let file = workflow(&chain(1_000));
-    let before = Counts::now(&house).await;
-    house.run(&file).await;
-    let counts = Counts::now(&house).await.since(before, 1_000);
-    house.close().await;
+    let before = Counts::now(&host).await;
+    host.run(&file).await;
+    let counts = Counts::now(&host).await.since(before, 1_000);
+    host.close().await;
     counts
 }
 
 /// W2: the workflow is known already, as it is for all but the first run.
 async fn many(dir: &Path) -> Counts {
     const RUNS: usize = 500;
-    let house = House::new(dir).await;
+    let host = BenchHost::new(dir).await;
     let file = workflow(&chain(10));
-    house.run(&file).await;
-    let before = Counts::now(&house).await;
-    in_flight(&house, RUNS, move |engine| {
+    host.run(&file).await;
+    let before = Counts::now(&host).await;
+    in_flight(&host, RUNS, move |engine| {
         let file = file.clone();
-        async move { crate::house::run(&engine, &file).await }
+        async move { crate::bench_host::run(&engine, &file).await }
     })
     .await;
-    let counts = Counts::now(&house).await.since(before, RUNS * 10);
-    house.close().await;
+    let counts = Counts::now(&host).await.since(before, RUNS * 10);
+    host.close().await;
     counts
 }
 
 /// W3.
 async fn fanned(dir: &Path) -> Counts {
-    let house = House::new(dir).await;
+    let host = BenchHost::new(dir).await;
     let file = workflow(&fan_out(1_000));
-    let before = Counts::now(&house).await;
-    house.run(&file).await;
-    let counts = Counts::now(&house).await.since(before, 1_000);
-    house.close().await;
+    let before = Counts::now(&host).await;
+    host.run(&file).await;
+    let counts = Counts::now(&host).await.since(before, 1_000);
+    host.close().await;
     counts
 }

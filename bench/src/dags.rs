@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use wonder_sim::shape::Shape;
 
-use crate::house::{House, workflow};
+use crate::bench_host::{BenchHost, workflow};
 use crate::median;
 
 const SLOTS: [usize; 3] = [4, 8, 16];
@@ -38,11 +38,11 @@ pub(crate) async fn run(dir: &Path, base: &Path, seconds: f64) {
 }
 
 async fn took_ms(base: &Path, shape: &Shape, slots: usize) -> f64 {
-    let house = House::new(base).await;
+    let host = BenchHost::new(base).await;
     let file = workflow(&shape.workflow(slots));
-    let view = house.run(&file).await;
+    let view = host.run(&file).await;
     let took = view.duration_ms as f64;
-    house.close().await;
+    host.close().await;
     took
 }
 

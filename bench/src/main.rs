@@ -1,10 +1,10 @@
 //! `wonder-bench [WORKLOAD …] [--dir DIR] [--json FILE]`: what the engine costs, beside the raw limits of the
 //! same run. Each figure is the median of five; the machine is shared, so only the ratios mean anything.
 
+mod bench_host;
 #[cfg(test)]
 mod counts;
 mod dags;
-mod house;
 mod machine;
 mod process;
 mod raw;

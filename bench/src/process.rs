@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::house::chain;
+use crate::bench_host::chain;
 use crate::machine::rss_mb;
 
 /// The release binary beside this one.

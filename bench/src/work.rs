@@ -6,19 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use wonder_engine::{Answer, Drive, Start};
+use wonder_engine::{Answer, Start};
+use wonder_host::Drive;
 
-use crate::house::{GATE, House, chain, fan_out, run, workflow};
+use crate::bench_host::{BenchHost, GATE, chain, fan_out, run, workflow};
 use crate::machine::{cpu_seconds, rss_mb};
 
 /// W1: milliseconds a node of a chain.
 pub(crate) async fn chained(base: &Path, nodes: usize) -> f64 {
-    let house = House::new(base).await;
+    let host = BenchHost::new(base).await;
     let file = workflow(&chain(nodes));
     let began = Instant::now();
-    house.run(&file).await;
+    host.run(&file).await;
     let ms = began.elapsed().as_secs_f64() * 1_000.0 / nodes as f64;
-    house.close().await;
+    host.close().await;
     ms
 }
 
@@ -30,10 +31,10 @@ pub(crate) struct Throughput {
 
 /// W2: many runs of ten nodes, 64 in flight.
 pub(crate) async fn throughput(base: &Path, runs: usize) -> Throughput {
-    let house = House::new(base).await;
+    let host = BenchHost::new(base).await;
     let file = Arc::new(workflow(&chain(10)));
     let (began, cpu) = (Instant::now(), cpu_seconds());
-    in_flight(&house, runs, move |engine| {
+    in_flight(&host, runs, move |engine| {
         let file = file.clone();
         async move { run(&engine, &file).await.seq }
     })
@@ -42,27 +43,27 @@ pub(crate) async fn throughput(base: &Path, runs: usize) -> Throughput {
     let measured = Throughput {
         nodes_per_s: nodes / began.elapsed().as_secs_f64(),
         cpu_s_per_1000: (cpu_seconds() - cpu) / nodes * 1_000.0,
-        commits: house.engine.written().await.commits,
+        commits: host.engine.written().await.commits,
     };
-    house.close().await;
+    host.close().await;
     measured
 }
 
 /// W3: milliseconds of a fan-out with its merge.
 pub(crate) async fn fanned(base: &Path, branches: usize) -> f64 {
-    let house = House::new(base).await;
+    let host = BenchHost::new(base).await;
     let file = workflow(&fan_out(branches));
     let began = Instant::now();
-    house.run(&file).await;
+    host.run(&file).await;
     let ms = began.elapsed().as_secs_f64() * 1_000.0;
-    house.close().await;
+    host.close().await;
     ms
 }
 
 /// W4: from submit to result of a one-node run, over the owner's socket; sorted milliseconds.
 pub(crate) async fn latencies(base: &Path, runs: usize) -> Vec<f64> {
-    let house = House::new(base).await;
-    let options = wonder_host::Options::new(house.home());
+    let host = BenchHost::new(base).await;
+    let options = wonder_host::Options::new(host.home());
     // Whoever asks has a thread and an event loop of its own, as another process would.
     let client = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -74,15 +75,15 @@ pub(crate) async fn latencies(base: &Path, runs: usize) -> Vec<f64> {
         })
     });
     let all = client.await.expect("it ends");
-    house.close().await;
+    host.close().await;
     all
 }
 
 /// The same by calls within the process.
 pub(crate) async fn latencies_within(base: &Path, runs: usize) -> Vec<f64> {
-    let house = House::new(base).await;
-    let all = one_by_one(&house.engine, runs).await;
-    house.close().await;
+    let host = BenchHost::new(base).await;
+    let all = one_by_one(&host.engine, runs).await;
+    host.close().await;
     all
 }
 
@@ -106,11 +107,11 @@ pub(crate) struct Parked {
 
 /// W5: so many runs at a gate, then all answered; 64 clients.
 pub(crate) async fn parked(base: &Path, runs: usize) -> Parked {
-    let house = House::new(base).await;
+    let host = BenchHost::new(base).await;
     let file = Arc::new(workflow(GATE));
-    run(&house.engine, &file).await;
+    run(&host.engine, &file).await;
     let (before, began) = (rss_mb("self"), Instant::now());
-    let ids = in_flight(&house, runs, move |engine| {
+    let ids = in_flight(&host, runs, move |engine| {
         let file = file.clone();
         async move { engine.engine().start(Start::clone(&file)).await.expect("it starts").row.run }
     })
@@ -118,13 +119,12 @@ pub(crate) async fn parked(base: &Path, runs: usize) -> Parked {
     let (park_s, growth_mb) = (began.elapsed().as_secs_f64(), rss_mb("self") - before);
     let began = Instant::now();
     let ids = Arc::new(std::sync::Mutex::new(ids));
-    in_flight(&house, runs, move |engine| {
+    in_flight(&host, runs, move |engine| {
         let ids = ids.clone();
         async move {
             let run = ids.lock().expect("whole").pop().expect("one each");
             let gate = format!("{run}:1");
-            let answer =
-                Answer { gate, answer: Default::default(), by: "bench".to_owned(), drive: Drive::On };
+            let answer = Answer { gate, answer: Default::default(), by: "bench".to_owned() };
             let view = engine.engine().answer(answer).await.expect("it is answered");
             let view = engine.engine().wait(view.row.run, 60_000).await.expect("it ends");
             assert!(view.row.status.is_end(), "{view:?}");
@@ -133,12 +133,12 @@ pub(crate) async fn parked(base: &Path, runs: usize) -> Parked {
     })
     .await;
     let answer_s = began.elapsed().as_secs_f64();
-    house.close().await;
+    host.close().await;
     Parked { park_s, growth_mb, answer_s }
 }
 
 /// So many calls, 64 at a time.
-pub(crate) async fn in_flight<F, C, T>(house: &House, calls: usize, call: F) -> Vec<T>
+pub(crate) async fn in_flight<F, C, T>(host: &BenchHost, calls: usize, call: F) -> Vec<T>
 where
     F: Fn(Arc<wonder_host::Connection>) -> C + Send + Sync + 'static,
     C: Future<Output = T> + Send,
@@ -146,7 +146,7 @@ where
 {
     let (call, next) = (Arc::new(call), Arc::new(AtomicUsize::new(0)));
     let clients = (0..64).map(|_| {
-        let (engine, call, next) = (house.engine.clone(), call.clone(), next.clone());
+        let (engine, call, next) = (host.engine.clone(), call.clone(), next.clone());
         tokio::spawn(async move {
             let mut done = Vec::new();
             while next.fetch_add(1, Ordering::Relaxed) < calls {
@@ -164,7 +164,7 @@ where
 
 /// W7: milliseconds of a chain with a state of so many bytes beside it.
 pub(crate) async fn with_state(base: &Path, bytes: usize, nodes: usize) -> f64 {
-    let house = House::new(base).await;
+    let host = BenchHost::new(base).await;
     let items = bytes / 100;
     let text = chain(nodes).replace(
         "nodes:\n",
@@ -174,20 +174,20 @@ pub(crate) async fn with_state(base: &Path, bytes: usize, nodes: usize) -> f64 {
     let item = wonder_core::Value::from("y".repeat(97));
     let big = wonder_core::Value::list(std::iter::repeat_n(item, items));
     file.input = wonder_core::Value::map([("big", big)]);
-    let view = house.engine.engine().start(Start { drive: Drive::Off, ..file }).await.expect("it starts");
+    let view = host.engine.with(Drive::Off).engine().start(file).await.expect("it starts");
     let run = view.row.run;
     let began = Instant::now();
-    house.engine.engine().adopt(run.clone()).await.expect("it goes on");
-    let view = house.engine.engine().wait(run, 600_000).await.expect("it ends");
+    host.engine.adopt(&run).await.expect("it goes on");
+    let view = host.engine.engine().wait(run, 600_000).await.expect("it ends");
     assert!(view.row.status.is_end(), "{:?}", view.row);
     let ms = began.elapsed().as_secs_f64() * 1_000.0;
-    house.close().await;
+    host.close().await;
     ms
 }
 
 /// W8: bytes stored for each turn of a conversation that grows by 8 000 bytes a turn.
 pub(crate) async fn conversation(base: &Path, turns: usize) -> Vec<u64> {
-    let house = House::new(base).await;
+    let host = BenchHost::new(base).await;
     let text = "wonder: 1\nname: agent\nnodes:\n  begin: {update_context: {set: {state.messages: '[]'}}, next: [{to: turn}]}\n  \
                 turn:\n    mock: {output: {role: assistant, content: '{{ state.filler }}'}}\n    input_mapping: {state: {filler: \"input.filler + string(size(state.messages))\"}}\n    \
                 output_mapping: {state.messages: 'state.messages + [result]'}\n    next: [{to: wait}]\n  \
@@ -195,22 +195,21 @@ pub(crate) async fn conversation(base: &Path, turns: usize) -> Vec<u64> {
     let mut file = workflow(text);
     let filler = wonder_core::Value::from("z".repeat(8_000));
     file.input = wonder_core::Value::map([("filler", filler)]);
-    let run = house.run(&file).await.row.run;
+    let run = host.run(&file).await.row.run;
     let mut bytes = Vec::new();
     for _ in 0..turns {
-        let before = house.engine.written().await.bytes;
+        let before = host.engine.written().await.bytes;
         let signal = wonder_engine::Signal {
             run: run.clone(),
             event: "next".to_owned(),
             key: Default::default(),
             payload: Default::default(),
             keep: true,
-            drive: Drive::On,
         };
-        house.engine.engine().signal(signal).await.expect("it hears");
-        house.engine.engine().wait(run.clone(), 60_000).await.expect("it waits");
-        bytes.push(house.engine.written().await.bytes - before);
+        host.engine.engine().signal(signal).await.expect("it hears");
+        host.engine.engine().wait(run.clone(), 60_000).await.expect("it waits");
+        bytes.push(host.engine.written().await.bytes - before);
     }
-    house.close().await;
+    host.close().await;
     bytes
 }

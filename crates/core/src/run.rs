@@ -179,8 +179,9 @@ impl Run {
         };
         let moves =
             |t: &Token| matches!(t.place, Place::Pending | Place::Retrying { .. } | Place::Sleeping { .. });
-        // A pause keeps back what would start.
-        let stands = self.status() == RunStatus::Paused || !self.tokens().any(moves);
+        // A pause keeps back what would start. In the middle of a step nobody may be there yet.
+        let waits = || self.tokens().any(Token::is_live) && !self.tokens().any(moves);
+        let stands = self.status() == RunStatus::Paused || waits();
         stands
             && self.state.out.iter().all(idle)
             && !self.state.timers.iter().any(|(_, timer)| *timer == Timer::Continue)

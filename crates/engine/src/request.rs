@@ -19,15 +19,10 @@ pub enum Request {
     Act {
         run: String,
         act: Act,
-        drive: Drive,
     },
     Fork(Box<Fork>),
     Answer(Answer),
     Signal(Signal),
-    /// Carry on a run that nobody drives, if it is live; changes nothing else.
-    Adopt {
-        run: String,
-    },
     Find {
         run: String,
     },
@@ -107,7 +102,6 @@ pub struct Start {
     pub options: RunOptions,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    pub drive: Drive,
     /// Answer when the run has ended or only waits, or after so long; 0: as soon as it is recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wait_ms: u64,
@@ -153,17 +147,6 @@ pub struct Fork {
     /// Another version of the workflow to go on with, and what it may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub definition: Vec<Workflow>,
-    pub drive: Drive,
-}
-
-/// Whether to carry the run on after recording what was asked.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Drive {
-    #[default]
-    On,
-    /// Only record (`--detach` without a server).
-    Off,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -196,7 +179,6 @@ pub struct Answer {
     pub gate: String,
     pub answer: Value,
     pub by: String,
-    pub drive: Drive,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -207,7 +189,6 @@ pub struct Signal {
     pub payload: Value,
     /// False: lost, and refused, if nobody waits for it.
     pub keep: bool,
-    pub drive: Drive,
 }
 
 /// Which runs to list, the newest first. What is absent does not matter.

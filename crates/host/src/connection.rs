@@ -12,39 +12,40 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{RwLock, oneshot};
 use wonder_actions::Worker;
-use wonder_engine::{Cause, Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
+use wonder_engine::{Cause, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response, RunView};
 
 use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue, Settled, closing, queue};
-use crate::executor::{Equipment, Executor};
+use crate::embedded::{Drive, Embedded};
+use crate::executor::{Executor, ExecutorSetup};
 use crate::host::Host;
 use crate::lock::{self, Claim, Owner, Ownership};
 use crate::shared::Shared;
-use crate::socket::{self, Door, Remote};
+use crate::socket::{self, Remote, SocketServer};
 use crate::store::{Counters, Writer, unreachable_file};
 use crate::{Leaving, Options, Purpose};
 
-/// How long an owner may take to answer the door.
-const DOOR: Duration = Duration::from_secs(20);
-const KNOCK: Duration = Duration::from_millis(10);
+/// How long an owner may take to answer, and how often it is tried.
+const OWNER_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+const TRY_EVERY: Duration = Duration::from_millis(10);
 
 /// Opens the database directory. If another process owns it, requests go there.
 pub async fn open(options: Options, purpose: Purpose) -> Reply<Connection> {
-    let way = enter(&options, purpose).await?;
+    let access = enter(&options, purpose).await?;
     let mine = Mutex::default();
-    Ok(Connection { options, purpose, way: RwLock::new(way), mine })
+    Ok(Connection { options, purpose, access: RwLock::new(access), mine })
 }
 
 #[derive(Debug)]
 pub struct Connection {
     options: Options,
     purpose: Purpose,
-    way: RwLock<Way>,
+    access: RwLock<Access>,
     /// Runs that this process asked for, and wants carried on whoever owns the database.
     mine: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Access {
     Owning(Box<Owned>),
     Asking(Remote, Owner),
     Reading(Host),
@@ -57,7 +58,7 @@ struct Owned {
     host: Host,
     driver: Queue,
     thread: JoinHandle<()>,
-    door: Door,
+    server: SocketServer,
     shared: Shared,
     counters: Arc<Counters>,
     ownership: Ownership,
@@ -73,7 +74,26 @@ pub struct Written {
 
 impl Engine for Connection {
     fn ask(&self, request: Request) -> Pending<'_, Response> {
-        Box::pin(self.answer(request))
+        Box::pin(self.asked(request.into()))
+    }
+}
+
+/// A connection whose requests are recorded, and carried on or not.
+#[derive(Debug)]
+pub struct Driving<'c> {
+    connection: &'c Connection,
+    drive: Drive,
+}
+
+impl Driving<'_> {
+    pub fn engine(&self) -> &dyn Engine {
+        self
+    }
+}
+
+impl Engine for Driving<'_> {
+    fn ask(&self, request: Request) -> Pending<'_, Response> {
+        Box::pin(self.connection.asked(Embedded::Ask { request, drive: self.drive }))
     }
 }
 
@@ -82,10 +102,23 @@ impl Connection {
         self
     }
 
+    /// The same engine, told whether to carry on what it is asked to set going.
+    pub fn with(&self, drive: Drive) -> Driving<'_> {
+        Driving { connection: self, drive }
+    }
+
+    /// Carries on a run that nobody drives, if it is live; changes nothing else.
+    pub async fn adopt(&self, run: &str) -> Reply<Box<RunView>> {
+        match self.asked(Embedded::Adopt { run: run.to_owned() }).await? {
+            Response::Run(view) => Ok(view),
+            other => Err(EngineError::internal(format!("asked to adopt a run and was given {other:?}"))),
+        }
+    }
+
     /// The process that owns the database, if it is another one.
     pub async fn owner(&self) -> Option<u32> {
-        match &*self.way.read().await {
-            Way::Asking(_, owner) => Some(owner.pid),
+        match &*self.access.read().await {
+            Access::Asking(_, owner) => Some(owner.pid),
             _ => None,
         }
     }
@@ -93,15 +126,15 @@ impl Connection {
     /// Whether runs are carried on here that others asked for.
     pub async fn serves_others(&self) -> bool {
         let mine = self.mine().clone();
-        match &*self.way.read().await {
-            Way::Owning(owned) => owned.shared.driven().iter().any(|root| !mine.contains(&**root)),
+        match &*self.access.read().await {
+            Access::Owning(owned) => owned.shared.driven().iter().any(|root| !mine.contains(&**root)),
             _ => false,
         }
     }
 
     pub async fn written(&self) -> Written {
-        match &*self.way.read().await {
-            Way::Owning(owned) => Written {
+        match &*self.access.read().await {
+            Access::Owning(owned) => Written {
                 commits: owned.counters.commits.load(Ordering::Relaxed),
                 rows: owned.counters.rows.load(Ordering::Relaxed),
                 bytes: owned.counters.bytes.load(Ordering::Relaxed),
@@ -115,8 +148,8 @@ impl Connection {
     ///
     /// Only the process that owns the database can tell.
     pub async fn settled(&self) -> Reply<Settled> {
-        let way = self.way.read().await;
-        let Way::Owning(owned) = &*way else {
+        let access = self.access.read().await;
+        let Access::Owning(owned) = &*access else {
             let message = "another process owns the database, and only that one knows when it has settled";
             return Err(EngineError::new(ErrorCode::Unsupported, message));
         };
@@ -126,7 +159,7 @@ impl Connection {
     }
 
     pub async fn close(self, leaving: Leaving) {
-        if let Way::Owning(owned) = self.way.into_inner() {
+        if let Access::Owning(owned) = self.access.into_inner() {
             owned.close(leaving).await;
         }
     }
@@ -135,27 +168,27 @@ impl Connection {
         self.mine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(&self, mut request: Request) -> Reply<Response> {
+    async fn asked(&self, mut asked: Embedded) -> Reply<Response> {
         // Named here, so that asking twice starts one.
-        let id = match &mut request {
-            Request::Start(start) => Some(&mut start.id),
-            Request::Fork(fork) => Some(&mut fork.id),
+        let id = match &mut asked {
+            Embedded::Ask { request: Request::Start(start), .. } => Some(&mut start.id),
+            Embedded::Ask { request: Request::Fork(fork), .. } => Some(&mut fork.id),
             _ => None,
         };
         if let Some(id) = id {
             id.get_or_insert_with(|| ulid::Ulid::generate().to_string());
         }
         loop {
-            let answered = match &*self.way.read().await {
-                Way::Owning(owned) => owned.host.ask(request.clone()).await,
-                Way::Asking(remote, _) => remote.ask(request.clone()).await,
-                Way::Reading(host) => host.ask(request.clone()).await,
-                Way::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
+            let answered = match &*self.access.read().await {
+                Access::Owning(owned) => owned.host.asked(asked.clone()).await,
+                Access::Asking(remote, _) => remote.asked(asked.clone()).await,
+                Access::Reading(host) => host.asked(asked.clone()).await,
+                Access::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
             };
             match answered {
-                Err(error) if is_lost(&error) => self.find_another_way().await?,
+                Err(error) if is_lost(&error) => self.reconnect().await?,
                 Ok(response) => {
-                    self.remember(&request, &response);
+                    self.remember(&asked, &response);
                     return Ok(response);
                 }
                 refused => return refused,
@@ -163,28 +196,20 @@ impl Connection {
         }
     }
 
-    fn remember(&self, request: &Request, response: &Response) {
-        let Response::Run(view) = response else { return };
-        let wants = match request {
-            Request::Start(start) => start.drive == Drive::On,
-            Request::Act { drive, .. } => *drive == Drive::On,
-            Request::Fork(fork) => fork.drive == Drive::On,
-            Request::Answer(answer) => answer.drive == Drive::On,
-            Request::Signal(signal) => signal.drive == Drive::On,
-            Request::Adopt { .. } => true,
-            _ => false,
-        };
-        if wants {
+    fn remember(&self, asked: &Embedded, response: &Response) {
+        if let Response::Run(view) = response
+            && asked.drives()
+        {
             self.mine().insert(view.row.root.clone());
         }
     }
 
     /// The owner is leaving or gone: take over, or find the next.
-    async fn find_another_way(&self) -> Reply<()> {
-        let mut way = self.way.write().await;
-        if matches!(&*way, Way::Owning(_) | Way::Reading(_)) {
+    async fn reconnect(&self) -> Reply<()> {
+        let mut access = self.access.write().await;
+        if matches!(&*access, Access::Owning(_) | Access::Reading(_)) {
             // Somebody else of this process has found it meanwhile, or we leave ourselves.
-            let Way::Owning(owned) = &*way else { return Ok(()) };
+            let Access::Owning(owned) = &*access else { return Ok(()) };
             let leaves = owned.thread.is_finished();
             return if leaves {
                 Err(EngineError::new(ErrorCode::Closing, "the database was left"))
@@ -192,15 +217,15 @@ impl Connection {
                 Ok(())
             };
         }
-        tokio::time::sleep(KNOCK).await;
-        *way = Way::Gone;
-        *way = enter(&self.options, self.purpose).await?;
+        tokio::time::sleep(TRY_EVERY).await;
+        *access = Access::Gone;
+        *access = enter(&self.options, self.purpose).await?;
         let mine = self.mine().clone();
         for run in mine {
-            let adopt = Request::Adopt { run };
-            let adopted = match &*way {
-                Way::Owning(owned) => owned.host.ask(adopt).await,
-                Way::Asking(remote, _) => remote.ask(adopt).await,
+            let adopt = Embedded::Adopt { run };
+            let adopted = match &*access {
+                Access::Owning(owned) => owned.host.asked(adopt).await,
+                Access::Asking(remote, _) => remote.asked(adopt).await,
                 _ => break,
             };
             match adopted {
@@ -218,30 +243,30 @@ fn is_lost(error: &EngineError) -> bool {
     matches!(error.code, ErrorCode::Disconnected | ErrorCode::Closing)
 }
 
-async fn enter(options: &Options, purpose: Purpose) -> Reply<Way> {
+async fn enter(options: &Options, purpose: Purpose) -> Reply<Access> {
     match purpose {
         Purpose::Act => act(options).await,
         Purpose::Look => look(options).await,
     }
 }
 
-async fn act(options: &Options) -> Reply<Way> {
+async fn act(options: &Options) -> Reply<Access> {
     make_home(&options.home)?;
-    let until = Instant::now() + DOOR;
+    let until = Instant::now() + OWNER_ANSWERS_WITHIN;
     let mut last = None;
     while Instant::now() < until {
         match lock::claim(&options.home)? {
             Claim::Mine(ownership) => {
-                return own(options, ownership).map(|owned| Way::Owning(Box::new(owned)));
+                return own(options, ownership).map(|owned| Access::Owning(Box::new(owned)));
             }
             Claim::Taken(owner) => {
                 last = owner.or(last);
                 if let Some(owner) = last.clone().filter(answers) {
-                    return Ok(Way::Asking(Remote::new(owner.socket.clone()), owner));
+                    return Ok(Access::Asking(Remote::new(owner.socket.clone()), owner));
                 }
             }
         }
-        tokio::time::sleep(KNOCK).await;
+        tokio::time::sleep(TRY_EVERY).await;
     }
     let process = last.map(|owner| owner.pid);
     let who = process.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
@@ -255,12 +280,12 @@ fn answers(owner: &Owner) -> bool {
     std::os::unix::net::UnixStream::connect(&owner.socket).is_ok()
 }
 
-async fn look(options: &Options) -> Reply<Way> {
+async fn look(options: &Options) -> Reply<Access> {
     if let Some(owner) = lock::owner(&options.home).filter(answers) {
-        return Ok(Way::Asking(Remote::new(owner.socket.clone()), owner));
+        return Ok(Access::Asking(Remote::new(owner.socket.clone()), owner));
     }
     fire_overdue(options)?;
-    Ok(Way::Reading(Host::new(options, None, Shared::default())))
+    Ok(Access::Reading(Host::new(options, None, Shared::default())))
 }
 
 /// Deadlines that passed while nobody owned the database fire now. What they lead to is left to whoever
@@ -299,12 +324,12 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     let thread = thread
         .spawn(move || driver.drive())
         .map_err(|error| EngineError::internal(format!("no thread for the driver: {error}")))?;
-    let door = Door::open(listener, host.clone())?;
-    Ok(Owned { host, driver: queue, thread, door, shared, counters, ownership })
+    let server = SocketServer::open(listener, host.clone())?;
+    Ok(Owned { host, driver: queue, thread, server, shared, counters, ownership })
 }
 
 fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Queue, Inbox)) -> Reply<Driver> {
-    let executor = Executor::new(Equipment {
+    let executor = Executor::new(ExecutorSetup {
         runtime: tokio::runtime::Handle::current(),
         grace: Duration::from_millis(options.worker.grace_ms),
         worker: Worker::new(options.worker.clone()),
@@ -330,7 +355,7 @@ impl Owned {
             // An error means that the driver ended by itself, which is as good.
             drop(closed.await);
         }
-        self.door.close().await;
+        self.server.close().await;
         drop(self.thread.join());
         drop(self.ownership);
     }

@@ -24,7 +24,7 @@ use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_engine::{LogLine, LogStream};
 
 use crate::clock::Clock;
-use crate::driver::{Go, HostEvent, Queue, TaskKey};
+use crate::driver::{Go, HostEvent, Queue, TaskKey, unbegun};
 use crate::performer::{OrderedTask, TaskPerformer};
 
 /// Lines one attempt may say; what comes after is counted, not kept.
@@ -51,7 +51,7 @@ pub(crate) struct Executor {
 
 /// What an executor is made with.
 #[derive(Debug)]
-pub(crate) struct Equipment {
+pub(crate) struct ExecutorSetup {
     pub(crate) runtime: Handle,
     pub(crate) worker: Worker,
     pub(crate) tasks_max: usize,
@@ -63,9 +63,9 @@ pub(crate) struct Equipment {
 }
 
 impl Executor {
-    pub(crate) fn new(equipment: Equipment) -> Executor {
-        let Equipment { runtime, worker, tasks_max, queue_timeout, grace, driver, clock, performer } =
-            equipment;
+    pub(crate) fn new(setup: ExecutorSetup) -> Executor {
+        let ExecutorSetup { runtime, worker, tasks_max, queue_timeout, grace, driver, clock, performer } =
+            setup;
         Executor {
             runtime,
             worker,
@@ -106,7 +106,7 @@ impl Executor {
             return None;
         }
         let light = is_light(&task);
-        let errand = Errand {
+        let execution = TaskExecution {
             worker: self.worker.clone(),
             driver: self.driver.clone(),
             leaving: self.leaving.clone(),
@@ -121,17 +121,17 @@ impl Executor {
         };
         let driver = self.driver.clone();
         if !light {
-            self.runtime.spawn(async move { tell(&driver, errand.run().await) });
+            self.runtime.spawn(async move { tell(&driver, execution.run().await) });
             return None;
         }
-        let mut errand = Box::pin(errand.run());
+        let mut execution = Box::pin(execution.run());
         let runtime = self.runtime.enter();
-        let first = errand.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let first = execution.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         drop(runtime);
         match first {
             Poll::Ready(event) => Some(event),
             Poll::Pending => {
-                self.runtime.spawn(async move { tell(&driver, errand.await) });
+                self.runtime.spawn(async move { tell(&driver, execution.await) });
                 None
             }
         }
@@ -201,8 +201,8 @@ fn tell(driver: &Queue, event: HostEvent) {
     driver.send(event);
 }
 
-/// One order, from its turn to its report.
-struct Errand {
+/// One ordered task, from waiting for a place to its report.
+struct TaskExecution {
     worker: Worker,
     driver: Queue,
     leaving: Arc<AtomicBool>,
@@ -216,21 +216,22 @@ struct Errand {
     clock: Clock,
 }
 
-enum Turn {
-    Mine(OwnedSemaphorePermit),
+/// How waiting for a place among the tasks that are out ended.
+enum Admission {
+    Admitted(OwnedSemaphorePermit),
     Cancelled,
-    TooLate,
+    TimedOut,
 }
 
-impl Errand {
+impl TaskExecution {
     async fn run(self) -> HostEvent {
         let key = self.key.clone();
-        match self.turn().await {
+        match self.admission().await {
             // What has not begun is still owed: the next owner begins it.
             _ if self.leaving.load(Ordering::Relaxed) => HostEvent::Dropped { key },
-            Turn::Cancelled => HostEvent::Report { key, report: untried(TaskOutcome::Cancelled) },
-            Turn::TooLate => HostEvent::Report { key, report: untried(self.waited_too_long()) },
-            Turn::Mine(place) => {
+            Admission::Cancelled => HostEvent::Report { key, report: unbegun(TaskOutcome::Cancelled) },
+            Admission::TimedOut => HostEvent::Report { key, report: unbegun(self.waited_too_long()) },
+            Admission::Admitted(place) => {
                 let report = self.perform().await;
                 drop(place);
                 match report {
@@ -241,23 +242,23 @@ impl Errand {
         }
     }
 
-    async fn turn(&self) -> Turn {
+    async fn admission(&self) -> Admission {
         if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return Turn::Mine(place);
+            return Admission::Admitted(place);
         }
-        let patience = async {
+        let timeout = async {
             match self.queue_timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
+                Some(after) => tokio::time::sleep(after).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             place = self.places.clone().acquire_owned() => match place {
-                Ok(place) => Turn::Mine(place),
-                Err(_) => Turn::Cancelled,
+                Ok(place) => Admission::Admitted(place),
+                Err(_) => Admission::Cancelled,
             },
-            () = self.cancel.cancelled() => Turn::Cancelled,
-            () = patience => Turn::TooLate,
+            () = self.cancel.cancelled() => Admission::Cancelled,
+            () = timeout => Admission::TimedOut,
         }
     }
 
@@ -276,7 +277,7 @@ impl Errand {
             self.driver.send(HostEvent::Starting { key: self.key.clone(), go });
             recorded.await.ok()?;
         }
-        let sink = Arc::new(Lines {
+        let sink = Arc::new(LineSink {
             node: self.order.node.to_string(),
             key: self.key,
             driver: self.driver,
@@ -296,13 +297,9 @@ impl Errand {
     }
 }
 
-fn untried(outcome: TaskOutcome) -> TaskReport {
-    TaskReport { outcome, spend: Default::default(), tries: 0 }
-}
-
-/// What a task says goes to the driver, which keeps it.
+/// What a task prints goes to the driver, which keeps it.
 #[derive(Debug)]
-struct Lines {
+struct LineSink {
     node: String,
     key: TaskKey,
     driver: Queue,
@@ -310,7 +307,7 @@ struct Lines {
     said: AtomicU32,
 }
 
-impl Sink for Lines {
+impl Sink for LineSink {
     fn say(&self, said: Said) {
         let number = self.said.fetch_add(1, Ordering::Relaxed);
         let text = match number {
@@ -333,7 +330,7 @@ impl Sink for Lines {
             },
             text,
         };
-        self.driver.send(HostEvent::Said { key: self.key.clone(), line: Box::new(line) });
+        self.driver.send(HostEvent::Printed { key: self.key.clone(), line: Box::new(line) });
     }
 }
 

@@ -38,7 +38,7 @@ impl Period {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn in_words(self) -> &'static str {
         match self {
             Period::Day => " today",
             Period::Month => " this month",
@@ -84,7 +84,7 @@ pub(crate) fn held(run: &str, project: &str, budget: Option<&ProjectBudget>, spe
             if budget.tokens > 0 {
                 parts.push(format!("{} of {} tokens", spent.tokens, budget.tokens));
             }
-            let period = budget.per.words();
+            let period = budget.per.in_words();
             format!(
                 "project {project} has spent {}{period}, and the next call does not fit",
                 parts.join(" and ")

@@ -13,8 +13,9 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wonder_engine::{Cause, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
+use wonder_engine::{Cause, EngineError, ErrorCode, Reply, Response};
 
+use crate::embedded::Embedded;
 use crate::host::Host;
 use crate::store::unreachable_file;
 
@@ -22,7 +23,7 @@ use crate::store::unreachable_file;
 const MESSAGE_BYTES_MAX: u64 = 512 << 20;
 
 /// How long answers that are on their way are waited for at the end.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+const LAST_ANSWERS: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,14 +39,14 @@ pub(crate) fn bind(path: &Path) -> Reply<StdListener> {
 /// Where other processes are answered: a thread with an event loop of its own, which has nobody to wake before
 /// it reads a question or writes an answer.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct SocketServer {
     /// Dropped, it closes.
     closing: DropGuard,
     thread: JoinHandle<()>,
 }
 
-impl Door {
-    pub(crate) fn open(listener: StdListener, host: Host) -> Reply<Door> {
+impl SocketServer {
+    pub(crate) fn open(listener: StdListener, host: Host) -> Reply<SocketServer> {
         let failed =
             |error: std::io::Error| EngineError::internal(format!("no thread for the socket: {error}"));
         listener.set_nonblocking(true).map_err(failed)?;
@@ -60,8 +61,8 @@ impl Door {
             });
             runtime.shutdown_background();
         };
-        let thread = std::thread::Builder::new().name("wonder-door".to_owned());
-        Ok(Door { closing: closing.drop_guard(), thread: thread.spawn(serve).map_err(failed)? })
+        let thread = std::thread::Builder::new().name("wonder-socket".to_owned());
+        Ok(SocketServer { closing: closing.drop_guard(), thread: thread.spawn(serve).map_err(failed)? })
     }
 
     /// Answers that are on their way still arrive.
@@ -72,20 +73,20 @@ impl Door {
 }
 
 async fn serve(listener: UnixListener, host: Host, closing: CancellationToken) {
-    let mut talks = JoinSet::new();
+    let mut conversations = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(talks.spawn(converse(stream, host.clone(), closing.clone()))),
+                Ok((stream, _)) => drop(conversations.spawn(converse(stream, host.clone(), closing.clone()))),
                 // Out of file handles: others will be let go.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             },
-            Some(_) = talks.join_next() => {}
+            Some(_) = conversations.join_next() => {}
             () = closing.cancelled() => break,
         }
     }
-    let last = async { while talks.join_next().await.is_some() {} };
-    drop(tokio::time::timeout(LAST_WORDS, last).await);
+    let last = async { while conversations.join_next().await.is_some() {} };
+    drop(tokio::time::timeout(LAST_ANSWERS, last).await);
 }
 
 /// An error is a client that went away, and took its question with it.
@@ -115,8 +116,8 @@ async fn converse(stream: UnixStream, host: Host, closing: CancellationToken) ->
 
 /// None if whoever asked has gone meanwhile: nobody sends anything before the answer is there.
 async fn answer(line: &str, host: &Host, reader: &mut BufReader<OwnedReadHalf>) -> Option<Answered> {
-    let request = match serde_json::from_str::<Request>(line) {
-        Ok(request) => request,
+    let asked = match serde_json::from_str::<Embedded>(line) {
+        Ok(asked) => asked,
         Err(error) => {
             let message = format!("the owner does not understand the request: {error}");
             let error = EngineError::new(ErrorCode::Unsupported, message)
@@ -127,7 +128,7 @@ async fn answer(line: &str, host: &Host, reader: &mut BufReader<OwnedReadHalf>) 
     };
     let mut gone = [0; 1];
     tokio::select! {
-        answer = host.ask(request) => Some(match answer {
+        answer = host.asked(asked) => Some(match answer {
             Ok(response) => Answered::Ok(response),
             Err(error) => Answered::Err(error),
         }),
@@ -143,12 +144,6 @@ pub(crate) struct Remote {
     idle: Mutex<Vec<BufReader<UnixStream>>>,
 }
 
-impl Engine for Remote {
-    fn ask(&self, request: Request) -> Pending<'_, Response> {
-        Box::pin(self.exchange(request))
-    }
-}
-
 impl Remote {
     pub(crate) fn new(socket: PathBuf) -> Remote {
         Remote { socket, idle: Mutex::default() }
@@ -158,8 +153,8 @@ impl Remote {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn exchange(&self, request: Request) -> Reply<Response> {
-        let mut text = serde_json::to_vec(&request).map_err(|e| EngineError::internal(e.to_string()))?;
+    pub(crate) async fn asked(&self, asked: Embedded) -> Reply<Response> {
+        let mut text = serde_json::to_vec(&asked).map_err(|e| EngineError::internal(e.to_string()))?;
         text.push(b'\n');
         let kept = self.idle().pop();
         let mut stream = match kept {

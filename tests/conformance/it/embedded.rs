@@ -15,8 +15,8 @@ use wonder_core::def::Name;
 use wonder_core::event::{Event, GateId};
 use wonder_core::input::{Input, StartRun};
 use wonder_engine::{
-    Act, Answer, Drive, Filter, Follow, GateView, Reply, Request, RunOptions, RunView, Signal, Start,
-    WhyReason, Workflow,
+    Act, Answer, Filter, Follow, GateView, Reply, Request, RunOptions, RunView, Signal, Start, WhyReason,
+    Workflow,
 };
 use wonder_host::{
     Clock, Connection, Durability, Leaving, Options, OrderedTask, Purpose, TaskPerformer, VirtualClock, open,
@@ -154,7 +154,7 @@ impl Embedded {
     /// Tells the host, in the words it has for it. What only fits between a host and its runs is not given.
     fn tell(&mut self, given: HostInput<'_>) -> Result<(), String> {
         let run = given.run.to_string();
-        let act = |act: Act| Request::Act { run: run.clone(), act, drive: Drive::On };
+        let act = |act: Act| Request::Act { run: run.clone(), act };
         let request = match given.input {
             Input::StartRun(start) => Request::Start(Box::new(start_of(given.setting, *start))),
             Input::TaskFinished { token, attempt, report } => {
@@ -168,11 +168,11 @@ impl Embedded {
             Input::Wake => return Ok(()),
             Input::GateAnswered { gate, answer, by } => {
                 let gate = gate_id(given.run, gate);
-                Request::Answer(Answer { gate, answer, by: by.to_string(), drive: Drive::On })
+                Request::Answer(Answer { gate, answer, by: by.to_string() })
             }
             Input::EventArrived { name, key, payload, keep } => {
                 let event = name.to_string();
-                Request::Signal(Signal { run, event, key, payload, keep, drive: Drive::On })
+                Request::Signal(Signal { run, event, key, payload, keep })
             }
             Input::Cancel { reason, grace_ms } => act(Act::Cancel { reason, grace_ms }),
             Input::Kill { reason } => act(Act::Kill { reason }),
@@ -288,7 +288,6 @@ impl ScenarioHost for Embedded {
             branch: fork.branch,
             input: fork.input.clone(),
             definition: Vec::new(),
-            drive: Drive::On,
         }));
         self.wait(self.connection().engine().ask(asked)).map_err(|error| error.message)?;
         runs.insert(fork.run.clone(), Hosted::new(source.graph.clone(), None));
@@ -338,7 +337,6 @@ fn start_of(setting: &Setting, start: StartRun) -> Start {
             queued: start.queued,
         },
         labels: BTreeMap::new(),
-        drive: Drive::On,
         wait_ms: 0,
     }
 }

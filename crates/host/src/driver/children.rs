@@ -40,7 +40,7 @@ impl Driver {
         if let Ok(true) = known {
             // Asked for again after a crash. If it has ended, its parent has not heard.
             let child = self.runs.get_mut(&order.child).expect("it was just found");
-            child.told = false;
+            child.end_told = false;
             turn.touched.insert(order.child);
             return;
         }
@@ -136,14 +136,14 @@ impl Driver {
             let Some(hosted) = self.runs.get_mut(id) else { continue };
             let Some(outcome) = hosted.run.outcome() else {
                 // A retry has opened it again.
-                hosted.told = false;
+                hosted.end_told = false;
                 continue;
             };
             // What was called back may still cost: until it has reported, nobody knows how much.
             if hosted.parent.is_some() && self.executor.has_tasks_of(id) {
                 continue;
             }
-            if std::mem::replace(&mut hosted.told, true) {
+            if std::mem::replace(&mut hosted.end_told, true) {
                 continue;
             }
             let parent = hosted.run.state().start.as_ref().and_then(|start| start.parent.clone());

@@ -49,7 +49,7 @@ pub(crate) struct Hosted {
     pub(crate) bytes: usize,
     pub(crate) snapshot_bytes: usize,
     /// Its end has been told to its parent.
-    pub(crate) told: bool,
+    pub(crate) end_told: bool,
     /// What later runs are told of its nodes.
     pub(crate) statistics: NodeStatistics,
 }
@@ -77,7 +77,7 @@ impl Hosted {
             events: 0,
             bytes: 0,
             snapshot_bytes: 0,
-            told: false,
+            end_told: false,
         }
     }
 
@@ -183,7 +183,7 @@ impl Driver {
                 continue;
             }
             // Its parent has not heard of its end yet: tasks of it still stop.
-            if ended && hosted.parent.is_some() && !hosted.told {
+            if ended && hosted.parent.is_some() && !hosted.end_told {
                 continue;
             }
             if ended {
@@ -240,7 +240,7 @@ impl Driver {
         alone && hosted.children_out().all(|child| !ended(child) && self.is_quiet(child))
     }
 
-    /// Of a run out of memory its row tells: nothing about it is uncommitted.
+    /// The row of a run that is not in memory says it: nothing about it is uncommitted.
     fn was_left_quiet(&self, id: &str) -> bool {
         let stored = self.store.reader().run(id).ok().flatten();
         stored.is_none_or(|run| {
@@ -257,7 +257,7 @@ fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
     Hosted {
         no: stored.no,
         definition: stored.definition,
-        told: run.status().is_end(),
+        end_told: run.status().is_end(),
         run,
         root: row.root.into(),
         parent: row.parent.map(Into::into),

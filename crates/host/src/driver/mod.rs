@@ -37,6 +37,7 @@ use wonder_core::input::TaskReport;
 use wonder_core::{Input, Rejection, Time};
 use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request};
 
+use crate::embedded::Embedded;
 use crate::executor::Executor;
 use crate::shared::Shared;
 use crate::store::{Write, Writer};
@@ -56,15 +57,15 @@ pub(crate) use views::{gates_and_events, quiet_alone, view};
 
 /// Taken in one turn at most, so that a flood cannot keep a commit from happening.
 const TURN_EVENTS_MAX: usize = 4096;
-/// Lines that tasks say wait so long for a commit to go along with.
+/// Lines that tasks print are committed with whatever else is, after so long at the latest.
 const LINES_WAIT: Duration = Duration::from_millis(100);
-/// Nothing to wait for: look again after this.
+/// The longest time to wait when there is nothing to wait for.
 const IDLE: Duration = Duration::from_secs(3600);
-/// With a deadline ahead look at the clock so often: it may be set, or the machine may have slept.
+/// How often to look at the clock while a deadline is ahead: it may be set, or the machine may have slept.
 const CLOCK_CHECK: Duration = Duration::from_secs(5);
-/// Nobody has asked for anything so long: time for the store's housekeeping.
+/// After so long without anything to do the store's log is written back.
 const REST: Duration = Duration::from_millis(20);
-/// With tasks that their project's budget holds: a new day may make room.
+/// How often to look whether a new day has made room, while budgets hold tasks.
 const NEW_DAY_CHECK: Duration = Duration::from_secs(60);
 
 /// One attempt of one token of one run.
@@ -84,7 +85,7 @@ impl TaskKey {
 /// Everything that can happen to the driver.
 #[derive(Debug)]
 pub(crate) enum HostEvent {
-    Ask(Request, Asker),
+    Ask(Embedded, Asker),
     Report {
         key: TaskKey,
         report: TaskReport,
@@ -98,7 +99,8 @@ pub(crate) enum HostEvent {
     Dropped {
         key: TaskKey,
     },
-    Said {
+    /// A task printed a line.
+    Printed {
         key: TaskKey,
         line: Box<LogLine>,
     },
@@ -152,14 +154,14 @@ pub(crate) struct Driver {
     ended_kept: VecDeque<Name>,
     /// To be taken before what the inbox holds.
     backlog: VecDeque<HostEvent>,
-    /// Runs whose tasks said something: their followers want to know.
-    heard: BTreeSet<Name>,
+    /// Runs whose tasks printed lines that are not published yet.
+    runs_with_lines: BTreeSet<Name>,
     lines: Vec<Write>,
     lines_due: Option<Instant>,
     next_run: i64,
     next_line: u64,
     leaving: Option<(Leaving, Instant)>,
-    leavers: Vec<oneshot::Sender<()>>,
+    closers: Vec<oneshot::Sender<()>>,
     /// Who wants to know when there is nothing more to do.
     settling: Vec<oneshot::Sender<Settled>>,
 }
@@ -203,18 +205,18 @@ impl Driver {
             waiters: BTreeMap::new(),
             ended_kept: VecDeque::new(),
             backlog: VecDeque::new(),
-            heard: BTreeSet::new(),
+            runs_with_lines: BTreeSet::new(),
             lines: Vec::new(),
             lines_due: None,
             next_run: run + 1,
             next_line: line + 1,
             leaving: None,
-            leavers: Vec::new(),
+            closers: Vec::new(),
             settling: Vec::new(),
         })
     }
 
-    /// Until it is told to close, and has.
+    /// Takes turns until it is told to close, and has.
     pub(crate) fn drive(mut self) {
         // One value for all turns: each begins with what the last one left, and with its room.
         let mut turn = Turn::default();
@@ -235,7 +237,7 @@ impl Driver {
             waiters.into_iter().for_each(|waiter| waiter.reply.answer(Err(closing())));
         }
         self.store.close();
-        self.leavers.into_iter().for_each(|done| done.send(()).unwrap_or_default());
+        self.closers.into_iter().for_each(|done| done.send(()).unwrap_or_default());
     }
 
     /// Overdue deadlines only, for somebody who came to look: what they lead to is left to the next owner.
@@ -255,9 +257,9 @@ impl Driver {
     /// Takes what is waiting, or waits for something.
     fn gather(&mut self, turn: &mut Turn) {
         if self.backlog.is_empty() {
-            let patience = self.patience(turn);
-            let rests = self.store.is_behind() && patience > REST;
-            match self.inbox.wait(if rests { REST } else { patience }) {
+            let wait_time = self.wait_time(turn);
+            let rests = self.store.is_behind() && wait_time > REST;
+            match self.inbox.wait(if rests { REST } else { wait_time }) {
                 Ok(event) => self.backlog.push_back(event),
                 Err(RecvTimeoutError::Timeout) if rests => self.store.write_back(),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -277,11 +279,11 @@ impl Driver {
             self.take(turn, event);
             taken += 1;
         }
-        self.let_waiters_go(turn);
+        self.answer_late_waiters(turn);
     }
 
     /// How long to wait for something to happen.
-    fn patience(&self, turn: &Turn) -> Duration {
+    fn wait_time(&self, turn: &Turn) -> Duration {
         if !turn.touched.is_empty() || !turn.batch.is_empty() || !self.settling.is_empty() {
             return Duration::ZERO;
         }
@@ -307,8 +309,8 @@ impl Driver {
                 }
                 turn.starting.push((key, go));
             }
-            HostEvent::Dropped { key } => self.is_back(turn, &key),
-            HostEvent::Said { key, line } => self.said(&key, line),
+            HostEvent::Dropped { key } => self.task_ended(turn, &key),
+            HostEvent::Printed { key, line } => self.printed(&key, line),
             HostEvent::ClockMoved => {}
             HostEvent::Settle(reply) => self.settling.push(reply),
             HostEvent::Close { leaving, done } => self.leave(leaving, done),
@@ -316,16 +318,16 @@ impl Driver {
     }
 
     /// A task is not out any more. A run that has ended may now say so, whatever becomes of the report.
-    fn is_back(&mut self, turn: &mut Turn, key: &TaskKey) {
+    fn task_ended(&mut self, turn: &mut Turn, key: &TaskKey) {
         self.executor.ended(key);
         self.budgets.give_back(key);
-        if self.runs.get(&key.run).is_some_and(|hosted| hosted.run.status().is_end() && !hosted.told) {
+        if self.runs.get(&key.run).is_some_and(|hosted| hosted.run.status().is_end() && !hosted.end_told) {
             turn.touched.insert(key.run.clone());
         }
     }
 
     fn report(&mut self, turn: &mut Turn, key: TaskKey, report: TaskReport) {
-        self.is_back(turn, &key);
+        self.task_ended(turn, &key);
         // What was stopped because the host leaves has not ended: the next owner runs it again.
         let stopped = matches!(report.outcome, wonder_core::input::TaskOutcome::Cancelled);
         if stopped && matches!(self.leaving, Some((Leaving::Now, _))) {
@@ -341,11 +343,11 @@ impl Driver {
         }
     }
 
-    fn said(&mut self, key: &TaskKey, mut line: Box<LogLine>) {
+    fn printed(&mut self, key: &TaskKey, mut line: Box<LogLine>) {
         let Some(hosted) = self.runs.get(&key.run) else { return };
         line.number = self.next_line;
         self.next_line += 1;
-        self.heard.extend([key.run.clone(), hosted.root.clone()]);
+        self.runs_with_lines.extend([key.run.clone(), hosted.root.clone()]);
         self.lines.push(Write::Log { run: hosted.no, line });
         self.lines_due.get_or_insert_with(|| Instant::now() + LINES_WAIT);
     }
@@ -359,10 +361,10 @@ impl Driver {
             self.executor.begin_nothing_more();
             self.executor.stop_all();
         }
-        // Leaving at once after leaving slowly is faster; the other way round changes nothing.
+        // Who was told to leave at once does not stay longer because somebody else may wait.
         let until = self.leaving.map_or(until, |(_, before)| before.min(until));
         self.leaving = Some((leaving, until));
-        self.leavers.push(done);
+        self.closers.push(done);
     }
 
     /// Runs whose deadline has passed are told the time. Each once a turn: a run that yields is woken again
@@ -381,7 +383,7 @@ impl Driver {
 }
 
 fn is_fork(event: &HostEvent) -> bool {
-    matches!(event, HostEvent::Ask(Request::Fork(_), _))
+    matches!(event, HostEvent::Ask(Embedded::Ask { request: Request::Fork(_), .. }, _))
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -20,7 +20,7 @@ impl Driver {
     pub(super) fn order(&mut self, id: &Name, command: Command) {
         match command {
             Command::RunTask(order) => self.order_task(order),
-            Command::CancelTask { token, attempt } => self.call_back(id, token, attempt),
+            Command::CancelTask { token, attempt } => self.cancel_task(id, token, attempt),
             _ => unreachable!("only tasks are ordered after a commit"),
         }
     }
@@ -44,7 +44,7 @@ impl Driver {
         self.backlog.extend(begun);
     }
 
-    fn call_back(&mut self, id: &Name, token: TokenId, attempt: u32) {
+    fn cancel_task(&mut self, id: &Name, token: TokenId, attempt: u32) {
         let key = TaskKey { run: id.clone(), token, attempt };
         self.budgets.give_back(&key);
         if !self.executor.cancel(&key) {

@@ -1,4 +1,4 @@
-//! When runs want to be woken: one time a run, the next one first.
+//! When runs want to be woken: one time for each run, in the order of the times.
 
 use std::collections::{BTreeMap, BTreeSet};
 

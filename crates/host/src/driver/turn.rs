@@ -174,8 +174,8 @@ impl Driver {
         failpoint::hit("answered");
         let touched = std::mem::take(&mut turn.touched);
         self.shared.publish(&touched);
-        if self.lines.is_empty() && !self.heard.is_empty() {
-            self.shared.publish(&std::mem::take(&mut self.heard));
+        if self.lines.is_empty() && !self.runs_with_lines.is_empty() {
+            self.shared.publish(&std::mem::take(&mut self.runs_with_lines));
         }
         for (run, command) in turn.orders.drain(..) {
             self.order(&run, command);

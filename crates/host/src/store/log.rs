@@ -33,7 +33,7 @@ const HEAD_BYTES: u64 = 32;
 pub(super) struct Log {
     path: PathBuf,
     file: Option<File>,
-    /// In use, by the last commit's word.
+    /// In use, as the last commit said.
     pages: Arc<AtomicU64>,
     /// Where the file ends, as far as we know; the largest number if it cannot be made longer.
     end: u64,

@@ -295,7 +295,7 @@ impl<'c> Reader<'c> {
         Ok(spent.unwrap_or_default())
     }
 
-    /// What past runs of a workflow taught of its nodes.
+    /// What past runs of a workflow showed of its nodes.
     pub(crate) fn learnt(&self, workflow: &str) -> Reply<BTreeMap<Name, NodeSamples>> {
         let sql = "SELECT node, durations_ms, usd_micros FROM learnt WHERE workflow = ?";
         let list = |text: String| serde_json::from_str(&text).unwrap_or_default();

@@ -190,12 +190,12 @@ impl Writer {
 
     fn transact(&mut self, writes: &[Write], bytes: &mut u64) -> rusqlite::Result<()> {
         failpoint::hit("begin");
-        self.say("BEGIN IMMEDIATE")?;
+        self.execute("BEGIN IMMEDIATE")?;
         self.log.make_room();
-        let written = self.write_all(writes, bytes).and_then(|()| self.say("COMMIT"));
+        let written = self.write_all(writes, bytes).and_then(|()| self.execute("COMMIT"));
         if written.is_err() && !self.connection.is_autocommit() {
             // Nothing of it stays; what was wrong is told, not how tidying up went.
-            drop(self.say("ROLLBACK"));
+            drop(self.execute("ROLLBACK"));
         }
         written?;
         failpoint::hit("committed");
@@ -210,8 +210,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Kept prepared: to read the words `BEGIN` and `COMMIT` anew takes as long as a row does.
-    fn say(&self, sql: &str) -> rusqlite::Result<()> {
+    /// Kept prepared: parsing `BEGIN` and `COMMIT` anew takes as long as a row does.
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 

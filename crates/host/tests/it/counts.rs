@@ -1,14 +1,14 @@
 //! What a node costs, counted: commits and rows, never times.
 
-use crate::house::{House, chain, shared, start};
+use crate::test_host::{TestHost, chain, shared, start};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_of_a_chain_costs_one_commit_and_one_row() {
-    let house = House::new().await;
-    let before = house.connection.written().await;
-    let view = house.run(&chain(200), "{}").await;
+    let host = TestHost::new().await;
+    let before = host.connection.written().await;
+    let view = host.run(&chain(200), "{}").await;
     assert_eq!(view.row.status.as_str(), "completed");
-    let after = house.connection.written().await;
+    let after = host.connection.written().await;
     let (commits, rows) = (after.commits - before.commits, after.rows - before.rows);
     // One to start; each of the 200 reports is one, and dispatches the next.
     assert!(commits <= 201, "{commits} commits");
@@ -18,26 +18,26 @@ async fn a_node_of_a_chain_costs_one_commit_and_one_row() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_at_once_share_commits() {
-    let house = shared(House::new().await);
-    let before = house.connection.written().await;
+    let host = shared(TestHost::new().await);
+    let before = host.connection.written().await;
     let file = chain(10);
     let runs = (0..64).map(|_| {
-        let (house, start) = (house.clone(), start(&file, "{}"));
+        let (host, start) = (host.clone(), start(&file, "{}"));
         tokio::spawn(async move {
-            let view = house.engine().start(start).await.unwrap();
-            house.settled(&view.row.run).await
+            let view = host.engine().start(start).await.unwrap();
+            host.settled(&view.row.run).await
         })
     });
     for run in runs.collect::<Vec<_>>() {
         assert_eq!(run.await.unwrap().row.status.as_str(), "completed");
     }
-    let commits = house.connection.written().await.commits - before.commits;
+    let commits = host.connection.written().await.commits - before.commits;
     assert!(commits * 3 <= 640, "{commits} commits for 640 nodes");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fan_out_dispatches_all_its_branches_in_one_commit() {
-    let house = House::new().await;
+    let host = TestHost::new().await;
     let file = "
 wonder: 1
 name: wide
@@ -48,9 +48,9 @@ nodes:
     next: [{to: join, synchronization: {strategy: all, merge: {target: state.all, strategy: append}}}]
   join: {update_context: {set: {output.count: size(state.all)}}}
 ";
-    let before = house.connection.written().await;
-    let view = house.run(file, "{}").await;
+    let before = host.connection.written().await;
+    let view = host.run(file, "{}").await;
     assert_eq!(view.output.unwrap().to_string(), r#"{"count":300}"#);
-    let commits = house.connection.written().await.commits - before.commits;
+    let commits = host.connection.written().await.commits - before.commits;
     assert!(commits <= 303, "{commits} commits");
 }

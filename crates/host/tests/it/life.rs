@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use wonder_engine::{Act, Drive, ErrorCode, Signal, Start, Status, WaitView};
+use wonder_engine::{Act, ErrorCode, Signal, Start, Status, WaitView};
 
-use crate::house::{House, chain, json, start};
+use crate::test_host::{TestHost, chain, json, start};
 
 const GATE: &str = "
 wonder: 1
@@ -22,41 +22,40 @@ nodes:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_waits_for_its_answer_across_hosts() {
-    let house = House::new().await;
-    let view = house.run(GATE, "{}").await;
+    let host = TestHost::new().await;
+    let view = host.run(GATE, "{}").await;
     assert_eq!(view.row.status, Status::Waiting);
     let [WaitView::Gate { gate, title, .. }] = view.waiting.as_slice() else { panic!("{view:?}") };
     assert_eq!(title, "Publish hello?");
     let gate = gate.clone();
 
-    let house = house.reopen().await;
-    let listed = house.engine().gates(None).await.unwrap();
+    let host = host.reopen().await;
+    let listed = host.engine().gates(None).await.unwrap();
     assert_eq!(listed[0].id, gate);
-    let view = house.answer(&gate, r#"{"ok": true}"#).await;
+    let view = host.answer(&gate, r#"{"ok": true}"#).await;
     assert_eq!(view.row.status, Status::Completed);
     assert_eq!(view.output.unwrap().to_string(), r#"{"published":true}"#);
-    assert!(house.engine().gates(None).await.unwrap().is_empty());
+    assert!(host.engine().gates(None).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_fit_changes_nothing() {
-    let house = House::new().await;
-    let view = house.run(GATE, "{}").await;
+    let host = TestHost::new().await;
+    let view = host.run(GATE, "{}").await;
     let answer = |text: &str| wonder_engine::Answer {
         gate: view.row.run.clone(),
         answer: json(text),
         by: "ann".to_owned(),
-        drive: Drive::On,
     };
-    let refused = house.engine().answer(answer("{}")).await.unwrap_err();
+    let refused = host.engine().answer(answer("{}")).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::BadInput);
     assert!(refused.message.contains("the gate stays open"), "{refused}");
-    let seq = house.engine().find(view.row.run.clone()).await.unwrap().seq;
+    let seq = host.engine().find(view.row.run.clone()).await.unwrap().seq;
     assert_eq!(seq, view.seq);
-    house.engine().answer(answer(r#"{"ok": false}"#)).await.unwrap();
-    house.settled(&view.row.run).await;
+    host.engine().answer(answer(r#"{"ok": false}"#)).await.unwrap();
+    host.settled(&view.row.run).await;
     let late = wonder_engine::Answer { gate: format!("{}:1", view.row.run), ..answer(r#"{"ok": true}"#) };
-    let refused = house.engine().answer(late).await.unwrap_err();
+    let refused = host.engine().answer(late).await.unwrap_err();
     assert!(refused.message.contains("closed by ann"), "{refused}");
 }
 
@@ -76,24 +75,24 @@ nodes:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_childs_gate_makes_the_whole_tree_wait() {
-    let house = House::new().await;
-    let view = house.run(FAMILY, r#"{"who": "x"}"#).await;
+    let host = TestHost::new().await;
+    let view = host.run(FAMILY, r#"{"who": "x"}"#).await;
     assert_eq!(view.row.status, Status::Waiting);
     let [WaitView::Gate { gate, .. }] = view.waiting.as_slice() else { panic!("{view:?}") };
     assert_eq!(*gate, format!("{}.1.1:1", view.row.run));
     let gate = gate.clone();
 
-    let house = house.reopen().await;
-    let found = house.engine().find("last".to_owned()).await.unwrap();
+    let host = host.reopen().await;
+    let found = host.engine().find("last".to_owned()).await.unwrap();
     assert_eq!((found.row.status, found.waiting.len(), found.quiet), (Status::Waiting, 1, true));
-    let view = house.answer(&gate, r#"{"words": "hi"}"#).await;
+    let view = host.answer(&gate, r#"{"words": "hi"}"#).await;
     assert_eq!(view.row.parent, None, "the answer is about the root");
     assert_eq!(view.output.unwrap().to_string(), r#"{"said":"hi"}"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_comes_early_is_kept() {
-    let house = House::new().await;
+    let host = TestHost::new().await;
     let file = "
 wonder: 1
 name: hear
@@ -102,23 +101,22 @@ nodes:
   hear: {wait_event: {event: news}, next: [{to: done}]}
   done: {update_context: {set: {output.news: state.hear.text}}}
 ";
-    let view = house.run(file, "{}").await;
+    let view = host.run(file, "{}").await;
     let signal = Signal {
         run: view.row.run.clone(),
         event: "news".to_owned(),
         key: json("null"),
         payload: json(r#"{"text": "early"}"#),
         keep: true,
-        drive: Drive::On,
     };
-    house.engine().signal(signal).await.unwrap();
-    let view = house.answer(&view.row.run, "{}").await;
+    host.engine().signal(signal).await.unwrap();
+    let view = host.answer(&view.row.run, "{}").await;
     assert_eq!(view.output.unwrap().to_string(), r#"{"news":"early"}"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_fire_and_backoffs_end() {
-    let house = House::new().await;
+    let host = TestHost::new().await;
     let file = "
 wonder: 1
 name: slow
@@ -134,27 +132,27 @@ tasks:
         mock: {outcomes: [{error: {kind: assertion_failed, message: no}}, {output: {ok: true}}]}
         on_failure: retry
 ";
-    let view = house.run(file, "{}").await;
+    let view = host.run(file, "{}").await;
     assert_eq!(view.row.status, Status::Completed, "{view:?}");
     assert_eq!(view.metrics.retries, 1);
-    let events = house.events(&view.row.run).await;
+    let events = host.events(&view.row.run).await;
     assert!(events.contains(&"sleep_started") && events.contains(&"task_retrying"), "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelling_stops_what_is_out() {
-    let house = House::new().await;
+    let host = TestHost::new().await;
     let file = "wonder: 1\nname: long\nnodes:\n  wait: {mock: {output: {}, delay: 1h}}\n";
-    let view = house.engine().start(start(file, "{}")).await.unwrap();
+    let view = host.engine().start(start(file, "{}")).await.unwrap();
     let cancel = Act::Cancel { reason: "enough".to_owned(), grace_ms: None };
-    house.engine().act(view.row.run.clone(), cancel, Drive::On).await.unwrap();
-    let view = house.settled(&view.row.run).await;
+    host.engine().act(view.row.run.clone(), cancel).await.unwrap();
+    let view = host.settled(&view.row.run).await;
     assert_eq!(view.row.status, Status::Cancelled);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_out_when_the_host_left_is_owed() {
-    let house = House::new().await;
+    let host = TestHost::new().await;
     let file = "
 wonder: 1
 name: long
@@ -162,25 +160,25 @@ nodes:
   wait: {mock: {outcomes: [{output: {n: 1}, delay: 200ms}]}, next: [{to: done}]}
   done: {mock: {output: {done: true}}}
 ";
-    let view = house.engine().start(start(file, "{}")).await.unwrap();
+    let view = host.engine().start(start(file, "{}")).await.unwrap();
     let run = view.row.run.clone();
-    let (home, connection) = (house.home, house.connection);
+    let (home, connection) = (host.home, host.connection);
     connection.close(wonder_host::Leaving::Now).await;
-    let connection = crate::house::enter(home.path()).await;
-    let house = House { home, connection };
-    let left = house.engine().find(run.clone()).await.unwrap();
+    let connection = crate::test_host::enter(home.path()).await;
+    let host = TestHost { home, connection };
+    let left = host.engine().find(run.clone()).await.unwrap();
     assert_eq!((left.row.status, left.row.driven), (Status::Running, false), "nobody carries it on unasked");
     let resume = Act::Resume { by: "ann".to_owned() };
-    house.engine().act(run.clone(), resume, Drive::On).await.unwrap();
-    let view = house.settled(&run).await;
+    host.engine().act(run.clone(), resume).await.unwrap();
+    let view = host.settled(&run).await;
     assert_eq!(view.row.status, Status::Completed);
-    let events = house.events(&run).await;
+    let events = host.events(&run).await;
     assert_eq!(events.iter().filter(|name| **name == "task_dispatched").count(), 2, "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_starts_nothing() {
-    let house = House::new().await;
+    let host = TestHost::new().await;
     let file = "
 wonder: 1
 name: strict
@@ -188,29 +186,29 @@ input_schema: {type: object, required: [n], properties: {n: {type: integer}}}
 nodes:
   one: {mock: {output: {}}}
 ";
-    let refused = house.engine().start(start(file, r#"{"n": "x"}"#)).await.unwrap_err();
+    let refused = host.engine().start(start(file, r#"{"n": "x"}"#)).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::BadInput);
-    assert!(house.engine().list(Default::default()).await.unwrap().is_empty());
+    assert!(host.engine().list(Default::default()).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_content_is_the_same_version() {
-    let house = House::new().await;
+    let host = TestHost::new().await;
     let file = "wonder: 1\nname: one\nnodes:\n  one: {mock: {output: {n: 1}}}\n";
-    assert_eq!(house.run(file, "{}").await.row.version, 1);
-    assert_eq!(house.run(file, "{}").await.row.version, 1);
-    assert_eq!(house.run(&file.replace("n: 1}", "n: 2}"), "{}").await.row.version, 2);
-    let house = house.reopen().await;
-    assert_eq!(house.run(file, "{}").await.row.version, 1);
-    assert_eq!(house.run(&file.replace("n: 1}", "n: 3}"), "{}").await.row.version, 3);
+    assert_eq!(host.run(file, "{}").await.row.version, 1);
+    assert_eq!(host.run(file, "{}").await.row.version, 1);
+    assert_eq!(host.run(&file.replace("n: 1}", "n: 2}"), "{}").await.row.version, 2);
+    let host = host.reopen().await;
+    assert_eq!(host.run(file, "{}").await.row.version, 1);
+    assert_eq!(host.run(&file.replace("n: 1}", "n: 3}"), "{}").await.row.version, 3);
 }
 
 /// One node that asks, so that the run leaves memory and has to be read again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_run_is_set_aside_and_the_others_go_on() {
-    let house = House::new().await;
-    let (damaged, sound) = (house.run(GATE, "{}").await, house.run(GATE, "{}").await);
-    let database = house.home.path().join("wonder.db");
+    let host = TestHost::new().await;
+    let (damaged, sound) = (host.run(GATE, "{}").await, host.run(GATE, "{}").await);
+    let database = host.home.path().join("wonder.db");
     let connection = rusqlite::Connection::open(database).unwrap();
     let spoil = "UPDATE events SET body = replace(body, 'token_created', 'token_cremated') \
                  WHERE run = (SELECT no FROM runs WHERE id = ?)";
@@ -219,14 +217,13 @@ async fn a_damaged_run_is_set_aside_and_the_others_go_on() {
         gate: format!("{}:1", damaged.row.run),
         answer: json(r#"{"ok": true}"#),
         by: "ann".to_owned(),
-        drive: Drive::On,
     };
-    let refused = house.engine().answer(answer).await.unwrap_err();
+    let refused = host.engine().answer(answer).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::Quarantined, "{refused}");
     assert!(refused.message.contains("token_cremated"), "the evidence is told: {refused}");
-    let done = house.answer(&sound.row.run, r#"{"ok": true}"#).await;
+    let done = host.answer(&sound.row.run, r#"{"ok": true}"#).await;
     assert_eq!(done.row.status, Status::Completed);
-    let rows = house.engine().list(Default::default()).await.unwrap();
+    let rows = host.engine().list(Default::default()).await.unwrap();
     let status = |run: &str| rows.iter().find(|row| row.run == run).unwrap().status;
     assert_eq!(status(&damaged.row.run), Status::Quarantined);
     let evidence: String = connection
@@ -237,29 +234,29 @@ async fn a_damaged_run_is_set_aside_and_the_others_go_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_starts_a_run_may_wait_for_its_end_in_one_question() {
-    let house = House::new().await;
+    let host = TestHost::new().await;
     let ended = Start { wait_ms: 60_000, ..start(&chain(3), "{}") };
-    let view = house.engine().start(ended).await.unwrap();
+    let view = host.engine().start(ended).await.unwrap();
     assert_eq!((view.row.status.as_str(), view.quiet), ("completed", true));
     let again = Start { id: Some(view.row.run), wait_ms: 60_000, ..start(&chain(3), "{}") };
-    let view = tokio::time::timeout(Duration::from_secs(20), house.engine().start(again)).await;
+    let view = tokio::time::timeout(Duration::from_secs(20), host.engine().start(again)).await;
     assert_eq!(view.expect("it is over already").unwrap().row.status.as_str(), "completed");
     let asks = "wonder: 1\nname: asks\nnodes:\n  ask: {human_gate: {title: Well?}}\n";
     let waits = Start { wait_ms: 60_000, ..start(asks, "{}") };
-    let view = house.engine().start(waits).await.unwrap();
+    let view = host.engine().start(waits).await.unwrap();
     assert_eq!((view.row.status.as_str(), view.waiting.len()), ("waiting", 1));
     let sleeps = "wonder: 1\nname: sleeps\nnodes:\n  nap: {sleep: 1h}\n";
     let late = Start { wait_ms: 1, ..start(sleeps, "{}") };
-    let view = house.engine().start(late).await.unwrap();
+    let view = host.engine().start(late).await.unwrap();
     assert_eq!((view.row.status.as_str(), view.quiet), ("running", false));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_is_written_back_when_nobody_asks() {
-    let house = House::new().await;
-    let database = house.home.path().join("wonder.db");
+    let host = TestHost::new().await;
+    let database = host.home.path().join("wonder.db");
     let before = std::fs::metadata(&database).unwrap().len();
-    house.run(&chain(300), "{}").await;
+    host.run(&chain(300), "{}").await;
     let written_back = async {
         while std::fs::metadata(&database).unwrap().len() < before + 100_000 {
             tokio::task::yield_now().await;

@@ -1,9 +1,9 @@
 //! Tests of the embedded host: real SQLite, real tasks, in this process.
 
+mod concurrency;
 mod counts;
-mod house;
-mod lanes;
 mod life;
 mod owners;
 mod quarantine;
+mod test_host;
 mod virtual_time;

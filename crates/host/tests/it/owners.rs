@@ -3,11 +3,11 @@
 use wonder_engine::Status;
 use wonder_host::{Leaving, Options, Purpose, open};
 
-use crate::house::{House, chain, enter, start};
+use crate::test_host::{TestHost, chain, enter, start};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_opener_reaches_the_first() {
-    let first = House::new().await;
+    let first = TestHost::new().await;
     let second = enter(first.home.path()).await;
     assert_eq!(second.owner().await, Some(std::process::id()));
     let view = second.engine().start(start(&chain(20), "{}")).await.unwrap();
@@ -18,7 +18,7 @@ async fn a_second_opener_reaches_the_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_owner_leaves_the_next_takes_over() {
-    let first = House::new().await;
+    let first = TestHost::new().await;
     let second = enter(first.home.path()).await;
     let file = "
 wonder: 1
@@ -56,7 +56,7 @@ async fn looking_makes_nothing_and_disturbs_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deadlines_that_passed_fire_when_somebody_looks() {
-    let house = House::new().await;
+    let host = TestHost::new().await;
     let file = "
 wonder: 1
 name: patient
@@ -65,11 +65,11 @@ nodes:
   nap: {sleep: {for: 20ms}, next: [{to: done}]}
   done: {update_context: {set: {output.ok: state.ask.ok}}}
 ";
-    let view = house.engine().start(start(file, "{}")).await.unwrap();
-    house.connection.close(Leaving::Now).await;
+    let view = host.engine().start(start(file, "{}")).await.unwrap();
+    host.connection.close(Leaving::Now).await;
     // Whatever has fired by now, looking until the sleep is over fires the rest.
     loop {
-        let look = open(Options::new(house.home.path()), Purpose::Look).await.unwrap();
+        let look = open(Options::new(host.home.path()), Purpose::Look).await.unwrap();
         let found = look.engine().find(view.row.run.clone()).await.unwrap();
         if found.row.status == Status::Completed {
             assert_eq!(found.output.unwrap().to_string(), r#"{"ok":true}"#);

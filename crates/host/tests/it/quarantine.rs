@@ -1,12 +1,10 @@
 //! Runs that cannot be loaded any more: every verb says so and why, their events stay readable, and the others
 //! go on.
 
-use wonder_engine::{
-    Act, Answer, Drive, Engine, ErrorCode, Filter, Follow, Fork, Reply, Signal, Start, Status,
-};
-use wonder_host::{Options, Purpose, open};
+use wonder_engine::{Act, Answer, Engine, ErrorCode, Filter, Follow, Fork, Reply, Signal, Start, Status};
+use wonder_host::{Connection, Options, Purpose, open};
 
-use crate::house::{House, json, start};
+use crate::test_host::{TestHost, json, start};
 
 /// How a stored run is broken, and what the reason has to say.
 const DAMAGES: [(&str, &str, &str); 4] = [
@@ -42,9 +40,9 @@ const VERBS: [&str; 14] = [
     "adopt",
 ];
 
-async fn ask(engine: &dyn Engine, verb: &str, run: &str) -> Reply<()> {
-    let run = run.to_owned();
-    let answer = |gate| Answer { gate, answer: json("{}"), by: "ann".to_owned(), drive: Drive::On };
+async fn ask(connection: &Connection, verb: &str, run: &str) -> Reply<()> {
+    let (engine, run) = (connection.engine(), run.to_owned());
+    let answer = |gate| Answer { gate, answer: json("{}"), by: "ann".to_owned() };
     let (by, reason) = ("ann".to_owned(), "enough".to_owned());
     let act = match verb {
         "find" => return engine.find(run).await.map(drop),
@@ -53,16 +51,16 @@ async fn ask(engine: &dyn Engine, verb: &str, run: &str) -> Reply<()> {
         "gates" => return engine.gates(Some(run)).await.map(drop),
         "answer" => return engine.answer(answer(run)).await.map(drop),
         "answer_gate" => return engine.answer(answer(format!("{run}:1"))).await.map(drop),
-        "adopt" => return engine.adopt(run).await.map(drop),
+        "adopt" => return connection.adopt(&run).await.map(drop),
         "signal" => {
             let (event, key, payload) = ("news".to_owned(), json("null"), json("null"));
-            let signal = Signal { run, event, key, payload, keep: true, drive: Drive::On };
+            let signal = Signal { run, event, key, payload, keep: true };
             return engine.signal(signal).await.map(drop);
         }
         "fork" => {
             let (node, input) = ("ask".to_owned(), json("null"));
             let definition = Vec::new();
-            let fork = Fork { id: None, run, node, branch: None, input, definition, drive: Drive::On };
+            let fork = Fork { id: None, run, node, branch: None, input, definition };
             return engine.fork(fork).await.map(drop);
         }
         "cancel" => Act::Cancel { reason, grace_ms: None },
@@ -72,7 +70,7 @@ async fn ask(engine: &dyn Engine, verb: &str, run: &str) -> Reply<()> {
         "retry" => Act::Retry { by },
         other => panic!("{other} is no verb"),
     };
-    engine.act(run, act, Drive::On).await.map(drop)
+    engine.act(run, act).await.map(drop)
 }
 
 fn file(name: &str) -> String {
@@ -87,34 +85,34 @@ async fn status(engine: &dyn Engine, run: &str) -> Status {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_verb_says_that_a_run_cannot_be_loaded() {
-    let house = House::new().await;
-    let sound = house.run(&file("sound"), "{}").await.row.run;
+    let host = TestHost::new().await;
+    let sound = host.run(&file("sound"), "{}").await.row.run;
     let mut broken = Vec::new();
     for (damage, sql, reason) in DAMAGES {
         for verb in VERBS {
             let name = format!("{damage}_{verb}");
-            let run = house.run(&file(&name), "{}").await.row.run;
+            let run = host.run(&file(&name), "{}").await.row.run;
             broken.push((name, run, verb, sql, reason));
         }
     }
-    let home = house.leave().await;
+    let home = host.leave().await;
     let database = rusqlite::Connection::open(home.path().join("wonder.db")).unwrap();
     for (name, _, _, sql, _) in &broken {
         assert!(database.execute(sql, [name]).unwrap() > 0, "{name}");
     }
     drop(database);
 
-    let house = House::at(home).await;
-    let engine = house.engine();
+    let host = TestHost::at(home).await;
+    let engine = host.engine();
     for (name, run, verb, _, reason) in &broken {
-        let refused = ask(engine, verb, run).await.expect_err(name);
+        let refused = ask(&host.connection, verb, run).await.expect_err(name);
         assert_eq!(refused.code, ErrorCode::Quarantined, "{name}: {refused}");
         let told = refused.message.contains(run) && refused.message.contains(reason);
         assert!(told, "{name}: {refused}");
         assert_eq!(status(engine, run).await, Status::Quarantined, "{name}");
         // Once it is set aside every other verb says the same.
         for other in VERBS {
-            let again = ask(engine, other, run).await.expect_err(name);
+            let again = ask(&host.connection, other, run).await.expect_err(name);
             assert_eq!(again.code, ErrorCode::Quarantined, "{name}, then {other}: {again}");
             assert!(again.message.contains(reason), "{name}, then {other}: {again}");
         }
@@ -126,19 +124,19 @@ async fn every_verb_says_that_a_run_cannot_be_loaded() {
     }
     let open_gates = engine.gates(None).await.unwrap();
     assert_eq!(open_gates.len(), 1, "gates that nobody can answer are not shown");
-    assert_eq!(house.answer(&sound, "{}").await.row.status, Status::Completed);
+    assert_eq!(host.answer(&sound, "{}").await.row.status, Status::Completed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_only_looks_is_told_too() {
-    let house = House::new().await;
-    let run = house.run(&file("looked_at"), "{}").await.row.run;
-    let home = house.leave().await;
+    let host = TestHost::new().await;
+    let run = host.run(&file("looked_at"), "{}").await.row.run;
+    let home = host.leave().await;
     let database = rusqlite::Connection::open(home.path().join("wonder.db")).unwrap();
     database.execute("DELETE FROM definitions", []).unwrap();
     let look = open(Options::new(home.path()), Purpose::Look).await.unwrap();
     for verb in ["find", "why", "wait"] {
-        let refused = ask(look.engine(), verb, &run).await.expect_err(verb);
+        let refused = ask(&look, verb, &run).await.expect_err(verb);
         assert_eq!(refused.code, ErrorCode::Quarantined, "{verb}: {refused}");
     }
 }

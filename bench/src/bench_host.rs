@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wonder_core::Value;
-use wonder_engine::{Drive, RunView, Start, Workflow};
+use wonder_engine::{RunView, Start, Workflow};
 use wonder_host::{Connection, Leaving, Options, Purpose, open};
 
-pub(crate) struct House {
+pub(crate) struct BenchHost {
     pub(crate) dir: TempDir,
     pub(crate) engine: Arc<Connection>,
 }
 
-impl House {
-    pub(crate) async fn new(base: &Path) -> House {
+impl BenchHost {
+    pub(crate) async fn new(base: &Path) -> BenchHost {
         let dir = TempDir::new_in(base).expect("a directory");
         let engine = Arc::new(open(Options::new(dir.path()), Purpose::Act).await.expect("an engine"));
-        House { dir, engine }
+        BenchHost { dir, engine }
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -60,7 +60,6 @@ pub(crate) fn workflow(text: &str) -> Start {
         max_parallel: None,
         options: Default::default(),
         labels: Default::default(),
-        drive: Drive::On,
         wait_ms: 0,
     }
 }

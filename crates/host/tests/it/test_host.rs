@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wonder_core::Value;
-use wonder_engine::{Answer, Drive, Engine, Follow, RunView, Start, Workflow};
+use wonder_engine::{Answer, Engine, Follow, RunView, Start, Workflow};
 use wonder_host::{Connection, Leaving, Options, Purpose, open};
 
-pub(crate) struct House {
+pub(crate) struct TestHost {
     pub(crate) home: TempDir,
     pub(crate) connection: Connection,
 }
 
-impl House {
-    pub(crate) async fn new() -> House {
-        House::at(TempDir::new().unwrap()).await
+impl TestHost {
+    pub(crate) async fn new() -> TestHost {
+        TestHost::at(TempDir::new().unwrap()).await
     }
 
-    pub(crate) async fn at(home: TempDir) -> House {
+    pub(crate) async fn at(home: TempDir) -> TestHost {
         let connection = enter(home.path()).await;
-        House { home, connection }
+        TestHost { home, connection }
     }
 
     pub(crate) fn engine(&self) -> &dyn Engine {
@@ -28,8 +28,8 @@ impl House {
     }
 
     /// Leaves, and comes back.
-    pub(crate) async fn reopen(self) -> House {
-        House::at(self.leave().await).await
+    pub(crate) async fn reopen(self) -> TestHost {
+        TestHost::at(self.leave().await).await
     }
 
     pub(crate) async fn leave(self) -> TempDir {
@@ -50,8 +50,7 @@ impl House {
     }
 
     pub(crate) async fn answer(&self, gate: &str, answer: &str) -> RunView {
-        let answer =
-            Answer { gate: gate.to_owned(), answer: json(answer), by: "ann".to_owned(), drive: Drive::On };
+        let answer = Answer { gate: gate.to_owned(), answer: json(answer), by: "ann".to_owned() };
         let view = self.engine().answer(answer).await.unwrap();
         self.settled(&view.row.run).await
     }
@@ -95,7 +94,6 @@ pub(crate) fn start(file: &str, input: &str) -> Start {
         max_parallel: None,
         options: Default::default(),
         labels: Default::default(),
-        drive: Drive::On,
         wait_ms: 0,
     }
 }
@@ -115,6 +113,6 @@ pub(crate) fn chain(nodes: usize) -> String {
 }
 
 /// Several things at once on one engine.
-pub(crate) fn shared(house: House) -> Arc<House> {
-    Arc::new(house)
+pub(crate) fn shared(host: TestHost) -> Arc<TestHost> {
+    Arc::new(host)
 }
