@@ -88,7 +88,7 @@ impl Allowance {
 }
 
 /// Which of the limits (dollars, tokens, calls) would be broken by what is wanted, in words; None if it fits.
-pub(crate) fn over(limits: [Option<u64>; 3], used: [u64; 3], wanted: &Allowance) -> Option<String> {
+pub fn over(limits: [Option<u64>; 3], used: [u64; 3], wanted: &Allowance) -> Option<String> {
     let units = [("", wanted.usd_micros), (" tokens", wanted.tokens), (" calls", wanted.calls)];
     units.into_iter().zip(limits).zip(used).find_map(|(((unit, wanted), limit), used)| {
         let limit = limit?;
