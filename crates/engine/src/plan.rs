@@ -93,7 +93,8 @@ struct Planner<'p> {
 impl Planner<'_> {
     fn outline(&mut self, graph: &Graph, learnt: &BTreeMap<Name, Estimate>) -> Outline {
         self.callers.push(graph.name.clone());
-        let works: Vec<Work> = (0..rows(graph)).map(|at| self.work(graph, learnt, at)).collect();
+        let rows = if graph.is_dag() { graph.units.len() } else { graph.nodes.len() };
+        let works: Vec<Work> = (0..rows).map(|at| self.work(graph, learnt, at)).collect();
         self.callers.pop();
         let duration_ms = |at: usize| works[Prepared::row(graph, NodeIx(at as u32))].duration.amount;
         let prepared = Rc::new(Prepared { assumed: Assumed::of(graph, &duration_ms), works });
@@ -165,11 +166,6 @@ fn settle(mut outline: Outline) -> Outline {
         }
     }
     outline
-}
-
-/// What a plan has a row for: of a dag what its author calls nodes.
-fn rows(graph: &Graph) -> usize {
-    if graph.is_dag() { graph.units.len() } else { graph.nodes.len() }
 }
 
 /// The node that does the work of a row, and what its author calls it.
