@@ -11,7 +11,6 @@ mod assume;
 mod bound;
 mod fan_outs;
 mod missing;
-mod parts;
 mod play;
 mod report;
 mod reserve;
@@ -29,7 +28,8 @@ pub use report::{
     FanOutPlan, Guess, LoopPlan, Missing, Need, Origin, Outline, Plan, PlannedNode, Total, WaitKind,
     WaitPlan,
 };
-use wonder_core::def::{Estimate, Implementation, Name, Prices};
+use wonder_core::cost::over;
+use wonder_core::def::{Budget, Estimate, Implementation, Name, Prices};
 use wonder_core::graph::{Graph, Node, NodeIx, Response, Rule, UnitIx};
 use wonder_core::limits::Limits;
 use wonder_core::schedule::{batches, ready_order};
@@ -39,7 +39,6 @@ use assume::Assumed;
 use bound::Bounds;
 use fan_outs::{fan_outs, worker_of};
 use missing::Search;
-use parts::Timing;
 use play::{Play, Played, Prepared};
 use reserve::{INPUT_BYTES_ASSUMED, Priced};
 use walk::Walk;
@@ -94,11 +93,8 @@ struct Planner<'p> {
 impl Planner<'_> {
     fn outline(&mut self, graph: &Graph, learnt: &BTreeMap<Name, Estimate>) -> Outline {
         self.callers.push(graph.name.clone());
-        let rows = (0..rows(graph)).map(|at| {
-            let (node, reference) = row_of(graph, at);
-            self.work(graph, learnt, (node, reference))
-        });
-        let works: Vec<Work> = rows.collect();
+        let rows = if graph.is_dag() { graph.units.len() } else { graph.nodes.len() };
+        let works: Vec<Work> = (0..rows).map(|at| self.work(graph, learnt, at)).collect();
         self.callers.pop();
         let duration_ms = |at: usize| works[Prepared::row(graph, NodeIx(at as u32))].duration.amount;
         let prepared = Rc::new(Prepared { assumed: Assumed::of(graph, &duration_ms), works });
@@ -118,12 +114,8 @@ impl Planner<'_> {
     }
 
     /// One node, and first of all whom it calls.
-    fn work(
-        &mut self,
-        graph: &Graph,
-        learnt: &BTreeMap<Name, Estimate>,
-        (node, reference): (&Node, &Name),
-    ) -> Work {
+    fn work(&mut self, graph: &Graph, learnt: &BTreeMap<Name, Estimate>, at: usize) -> Work {
+        let (node, reference) = row_of(graph, at);
         let callee = work::callee(node).map(|name| match name {
             Ok(name) => (self.call(&name), Some(name)),
             Err(()) => (Callee::ByData, None),
@@ -176,11 +168,6 @@ fn settle(mut outline: Outline) -> Outline {
     outline
 }
 
-/// What a plan has a row for: of a dag what its author calls nodes.
-fn rows(graph: &Graph) -> usize {
-    if graph.is_dag() { graph.units.len() } else { graph.nodes.len() }
-}
-
 /// The node that does the work of a row, and what its author calls it.
 fn row_of(graph: &Graph, at: usize) -> (&Node, &Name) {
     if graph.is_dag() {
@@ -198,26 +185,21 @@ fn whole(
 ) -> Outline {
     let works = &prepared.works;
     let bounds = Bounds::of(graph, works, played, limits);
-    let sums = bounds.sums();
     let name = |at: usize| row_of(graph, at).1.clone();
     let path_ms = free.ends_ms;
     // With joins of some a longer way may be cut short: what is expected is possible in any case.
     let lower_bound_ms = path_ms.max(shared_ms(graph, works, free)).min(played.ends_ms);
-    let duration = parts::duration(graph, Timing { expected_ms: played.ends_ms, lower_bound_ms }, &sums);
-    let stuck = |at: &usize| parts::cannot_start(&works[*at], [graph.budget, row_of(graph, *at).0.budget]);
-    let visited: BTreeSet<usize> = played.visits.iter().map(|visit| visit.row).collect();
-    let unbounded: BTreeSet<String> =
-        visited.iter().flat_map(|at| works[*at].open.expected_usd.clone()).collect();
-    let cost = CostPlan {
-        expected_usd_micros: Total {
-            known: played.spend.usd_micros,
-            unbounded: unbounded.into_iter().collect(),
-        },
-        worst_usd_micros: sums.usd,
-        worst_tokens: sums.tokens,
-        worst_calls: sums.calls,
-        cannot_start: (0..works.len()).filter(stuck).map(name).collect(),
+    let duration = bounds.duration(played.ends_ms, lower_bound_ms);
+    // One attempt reserves more than a budget has in all.
+    let stuck = |at: &usize| {
+        let budgets = [graph.budget, row_of(graph, *at).0.budget].into_iter().flatten();
+        let limits = |budget: Budget| [budget.usd_micros, budget.tokens, budget.calls];
+        budgets.map(limits).any(|limits| over(limits, [0; 3], &works[*at].attempt).is_some())
     };
+    let visited: BTreeSet<usize> = played.visits.iter().map(|visit| visit.row).collect();
+    let open: BTreeSet<String> = visited.iter().flat_map(|at| works[*at].open.expected_usd.clone()).collect();
+    let expected = Total { known: played.spend.usd_micros, unbounded: open.into_iter().collect() };
+    let cost = bounds.cost(expected, (0..works.len()).filter(stuck).map(name).collect());
     let nodes = planned_nodes(graph, works, played);
     let mut batches = vec![Vec::new(); nodes.iter().map(|node| node.batch as usize).max().unwrap_or(0)];
     nodes.iter().for_each(|node| batches[node.batch as usize - 1].push(node.node.clone()));
@@ -242,10 +224,26 @@ fn whole(
         waits: works.iter().filter_map(|work| work.wait.clone()).collect(),
         calls: works.iter().filter_map(|work| work.call.clone()).collect(),
         stops: played.stops.clone(),
-        budget: graph.budget.map(|budget| parts::budget(budget, &cost, &duration)),
+        budget: graph.budget.map(|budget| enough(budget, &cost, &duration)),
         duration,
         cost,
         nodes,
+    }
+}
+
+/// Whether a budget is enough.
+fn enough(budget: Budget, cost: &CostPlan, duration: &DurationPlan) -> BudgetPlan {
+    let within = |limit: Option<u64>, bound: Option<u64>| {
+        limit.is_none_or(|limit| bound.is_some_and(|bound| bound <= limit))
+    };
+    BudgetPlan {
+        expected_fits: within(budget.usd_micros, Some(cost.expected_usd_micros.known))
+            && within(budget.wall_ms, Some(duration.expected_ms)),
+        worst_fits: within(budget.usd_micros, cost.worst_usd_micros.bound())
+            && within(budget.tokens, cost.worst_tokens.bound())
+            && within(budget.calls, cost.worst_calls.bound())
+            && within(budget.wall_ms, duration.worst.bound()),
+        budget,
     }
 }
 

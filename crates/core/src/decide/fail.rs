@@ -2,7 +2,7 @@
 //! failure transitions, the branch it is in, and then the run.
 
 use crate::def::{Name, On};
-use crate::default_rules::{Happened, Subject, default_rule};
+use crate::default_rules::{Happened, default_rule};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{
     BranchRef, CancelReason, EventKind, GroupId, Report, RuleRef, TimeoutPolicy, TimeoutType, TokenId,
@@ -50,7 +50,7 @@ impl Decision<'_> {
             step: failed.step.as_ref(),
             expired: failed.expired.is_some(),
         };
-        let default = default_rule(&Subject::of(node), &happened);
+        let default = default_rule(node, &happened);
         let rules = (node.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Node(i as u32), rule)))
             .chain(graph.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Workflow(i as u32), rule)))
             .chain(default.iter().map(|(i, rule)| (RuleRef::Default(*i), rule)));

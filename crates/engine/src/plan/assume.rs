@@ -6,19 +6,20 @@
 //! has one item, or as many as its fan-in wants; a dag's unit runs; whatever else reads what is not known is null. Nothing comes too late and
 //! no budget is spent: the plan looks at timeouts and budgets itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use wonder_core::def::{FanOut, Implementation, MergeStrategy, Name, On, Strategy, WorkflowTimeout};
 use wonder_core::expr::{Expr, Read};
 use wonder_core::graph::{
     AssertionTest, CalleeSpec, Coordinated, Graph, Join, JoinTimeout, MapTree, Merge, MergeInto, Node,
-    NodeInput, NodeIx, Perform, SleepSpec, Source, Spread, StepInput, Task, TransitionIx,
+    NodeInput, NodeIx, Perform, SleepSpec, Source, Spread, StepInput, Task, TransitionIx, UnitIx,
 };
 use wonder_core::path::{Root, Target};
 use wonder_core::template::Template;
 use wonder_core::value::Value;
 
+use super::fan_outs::spread_of;
 use super::report::ChoicePlan;
 use super::walk::Walk;
 
@@ -95,19 +96,12 @@ struct Knowledge<'g> {
     known: Vec<bool>,
     /// Roots and keys that somebody writes what is not known to.
     unknown: BTreeSet<(Name, Name)>,
-    units: BTreeMap<&'g str, Vec<usize>>,
 }
 
 impl<'g> Knowledge<'g> {
     fn of(graph: &'g Graph) -> Knowledge<'g> {
-        let mut units: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (at, node) in graph.nodes.iter().enumerate() {
-            if let Some(unit) = node.unit {
-                units.entry(&graph.unit(unit).reference).or_default().push(at);
-            }
-        }
         let known = vec![true; graph.nodes.len()];
-        let mut knowledge = Knowledge { graph, known, unknown: BTreeSet::new(), units };
+        let mut knowledge = Knowledge { graph, known, unknown: BTreeSet::new() };
         while knowledge.learn() {}
         knowledge
     }
@@ -195,7 +189,7 @@ impl<'g> Knowledge<'g> {
                 Some(Coordinated::Sleep(_)) => true,
                 _ => pure(task) && self.input(node),
             },
-            Perform::Pass => node.unit.is_none_or(|unit| self.unit(&self.graph.unit(unit).reference)),
+            Perform::Pass => node.unit.is_none_or(|unit| self.unit(unit)),
             Perform::Review => false,
         }
     }
@@ -207,16 +201,17 @@ impl<'g> Knowledge<'g> {
             NodeInput::RunInput => false,
             NodeInput::Needs => {
                 let needs = node.unit.map(|unit| &self.graph.unit(unit).needs);
-                needs.into_iter().flatten().all(|need| self.unit(&self.graph.unit(*need).reference))
+                needs.into_iter().flatten().all(|need| self.unit(*need))
             }
             NodeInput::Empty => true,
         }
     }
 
-    /// The nodes of a unit that do something.
-    fn unit(&self, reference: &str) -> bool {
-        let does = |at: &&usize| !matches!(self.graph.nodes[**at].perform, Perform::Pass);
-        self.units.get(reference).into_iter().flatten().filter(does).all(|at| self.known[*at])
+    /// By the node that does the work.
+    fn unit(&self, unit: UnitIx) -> bool {
+        let head = self.graph.unit(unit).head;
+        let works = spread_of(self.graph, self.graph.node(head)).map_or(head, |(to, _)| to);
+        self.known[works.0 as usize]
     }
 
     /// `result`: whether `result` is known where these are read.
@@ -227,7 +222,10 @@ impl<'g> Knowledge<'g> {
                 ("result", _) => result,
                 ("input" | "run" | "secret", _) => false,
                 ("error" | "feedback" | "_last_error", _) | ("state", Some("_last_error")) => true,
-                ("needs", Some(unit)) => self.unit(unit),
+                ("needs", Some(unit)) => {
+                    let unit = self.graph.find_node(unit).and_then(|node| self.graph.node(node).unit);
+                    unit.is_some_and(|unit| self.unit(unit))
+                }
                 ("needs", None) => !self.known.contains(&false),
                 (root, key) => !self.is_unknown(root, key),
             }
@@ -320,7 +318,11 @@ impl<'g> Knowledge<'g> {
     /// the longest that stays in the loop, once; where all that fit are, all are. No way leads back.
     fn ways(&self, assumed: &mut Graph, duration_ms: &dyn Fn(usize) -> u64) -> Vec<ChoicePlan> {
         let graph = self.graph;
-        let next: Vec<Vec<usize>> = (0..graph.nodes.len()).map(|at| successes(graph, at)).collect();
+        let next = graph.nodes.iter().map(|node| {
+            let out = node.out.iter().map(|ix| graph.transition(*ix)).filter(|way| way.on != On::Failure);
+            out.map(|way| way.to.0 as usize).collect()
+        });
+        let next: Vec<Vec<usize>> = next.collect();
         let walk = Walk::of(graph.initial.0 as usize, &next);
         let mut longest = vec![0u64; next.len()];
         for at in &walk.order {
@@ -380,12 +382,6 @@ impl<'g> Knowledge<'g> {
         }
         choices
     }
-}
-
-/// Where a node leads when it does not fail.
-pub(super) fn successes(graph: &Graph, at: usize) -> Vec<usize> {
-    let out = graph.nodes[at].out.iter().map(|ix| graph.transition(*ix));
-    out.filter(|transition| transition.on != On::Failure).map(|transition| transition.to.0 as usize).collect()
 }
 
 /// An action that works on the run's scope itself.

@@ -5,24 +5,24 @@
 //! counted once for each firing. A loop without a written bound counts as often as the plan expects it to go
 //! round, and says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use wonder_core::def::{FanOut, On};
+use wonder_core::def::{FanOut, Name, On};
 use wonder_core::graph::{Graph, NodeIx, Response, Rule, Source, Unit};
 use wonder_core::limits::Limits;
 use wonder_core::schedule::longest_paths;
 
 use super::fan_outs::{at_once, branches, spread_of};
 use super::play::Played;
-use super::report::{Branches, LoopPlan, Total};
+use super::report::{Branches, CostPlan, DurationPlan, LoopPlan, Total};
 use super::walk::Walk;
 use super::work::Work;
 
 /// A number of one place or of all that follows it; `open` if it has no bound.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct Amount {
-    pub(super) known: u64,
-    pub(super) open: bool,
+struct Amount {
+    known: u64,
+    open: bool,
 }
 
 impl Amount {
@@ -46,16 +46,6 @@ impl Amount {
     fn is_something(self) -> bool {
         self.open || self.known > 0
     }
-}
-
-/// What everything comes to.
-pub(super) struct Sums {
-    pub(super) usd: Total,
-    pub(super) tokens: Total,
-    pub(super) calls: Total,
-    pub(super) waiting: Total,
-    /// Without the workflow's own timeout.
-    pub(super) running: Amount,
 }
 
 /// Copies of a branch.
@@ -109,7 +99,6 @@ impl Place {
 
 /// Places that lead to each other.
 struct Cycle {
-    members: Vec<usize>,
     /// How often a lineage can go back in it; none: nothing written bounds it.
     turns_max: Option<u64>,
     passes: u64,
@@ -118,14 +107,16 @@ struct Cycle {
     by_rule: bool,
 }
 
-/// A workflow laid out to be counted.
+/// A workflow laid out to be counted: the nodes of a graph, the units of a dag one after the other.
 pub(super) struct Bounds<'b> {
     graph: &'b Graph,
     works: &'b [Work],
     /// Of a dag, the items of each unit.
     items: Vec<Option<Copies>>,
     places: Vec<Place>,
+    first: usize,
     walk: Walk,
+    /// By the number of their component.
     cycles: BTreeMap<usize, Cycle>,
 }
 
@@ -135,67 +126,71 @@ impl<'b> Bounds<'b> {
             let (_, spread) = spread_of(graph, graph.node(unit.head))?;
             Some(Copies { branches: branches(graph, spread, limits), at_once: at_once(spread), after: None })
         });
-        let places = if graph.is_dag() { Vec::new() } else { places(graph, limits) };
-        let next: Vec<Vec<usize>> =
-            places.iter().map(|place| place.links().map(|(to, _)| to).collect()).collect();
-        let walk = Walk::of(graph.initial.0 as usize, &next);
-        let mut bounds =
-            Bounds { graph, works, items: items.collect(), places, walk, cycles: BTreeMap::new() };
+        let places = if graph.is_dag() { in_a_row(works.len()) } else { places(graph, limits) };
+        let first = if graph.is_dag() { 0 } else { graph.initial.0 as usize };
+        let next = |counted: bool| -> Vec<Vec<usize>> {
+            let of = |place: &Place| {
+                let links = place.links().filter(|(_, counter)| counted || counter.is_none());
+                links.map(|(to, _)| to).collect()
+            };
+            places.iter().map(of).collect()
+        };
+        let (walk, uncounted) = (Walk::of(first, &next(true)), Walk::of(first, &next(false)));
+        let cycles = BTreeMap::new();
+        let mut bounds = Bounds { graph, works, items: items.collect(), places, first, walk, cycles };
         for (number, members) in bounds.walk.components.iter().enumerate() {
-            if let Some(cycle) = bounds.cycle(members, played) {
-                bounds.cycles.insert(number, cycle);
-            }
+            let cycle = bounds.cycle(members, &uncounted, played);
+            bounds.cycles.extend(cycle.map(|cycle| (number, cycle)));
         }
         bounds
     }
 
     /// None if it is one place that does not lead to itself.
-    fn cycle(&self, members: &[usize], played: &Played) -> Option<Cycle> {
-        let inside = |at: &usize| {
-            self.places[*at].links().filter(|(to, _)| members.binary_search(to).is_ok()).collect::<Vec<_>>()
-        };
-        if members.iter().all(|at| inside(at).is_empty()) {
-            return None;
-        }
-        let counters: BTreeMap<u32, u32> =
-            members.iter().flat_map(inside).filter_map(|(_, counter)| counter).collect();
-        // What is left when the counted links are cut must lead nowhere twice.
-        let free: Vec<Vec<usize>> = members
+    fn cycle(&self, members: &[usize], uncounted: &Walk, played: &Played) -> Option<Cycle> {
+        let inside: Vec<(usize, usize, Option<Counter>)> = members
             .iter()
-            .map(|at| {
-                let free = inside(at).into_iter().filter(|(_, counter)| counter.is_none());
-                free.filter_map(|(to, _)| members.binary_search(&to).ok()).collect()
-            })
+            .flat_map(|at| self.places[*at].links().map(|(to, counter)| (*at, to, counter)))
+            .filter(|(_, to, _)| members.binary_search(to).is_ok())
             .collect();
-        let bounded = Walk::of(0, &free).back.is_empty();
-        let turns_max = bounded.then(|| counters.values().map(|max| u64::from(*max)).sum());
-        let closers = members
-            .iter()
-            .filter(|at| inside(at).iter().any(|(to, _)| self.walk.back.contains(&(**at, *to))));
-        let passes = closers.map(|at| played.of_row(*at).count() as u64).sum();
-        let first = self.graph.transitions.len() as u32;
-        let of_all = first..first + self.graph.on_error.len() as u32;
-        let by_rule = members.len() == 1 && counters.keys().all(|id| of_all.contains(id)) && bounded;
-        Some(Cycle { members: members.to_vec(), turns_max, passes, by_rule })
+        let counters: BTreeMap<u32, u32> = inside.iter().filter_map(|(_, _, counter)| *counter).collect();
+        let bounded = !uncounted.back.iter().any(|(from, _)| members.binary_search(from).is_ok());
+        let back = inside.iter().filter(|(from, to, _)| self.walk.back.contains(&(*from, *to)));
+        let closers: BTreeSet<usize> = back.map(|(from, ..)| *from).collect();
+        let first_rule = self.graph.transitions.len();
+        let is_of_all =
+            |id: &u32| (first_rule..first_rule + self.graph.on_error.len()).contains(&(*id as usize));
+        (!inside.is_empty()).then(|| Cycle {
+            turns_max: bounded.then(|| counters.values().map(|max| u64::from(*max)).sum()),
+            passes: closers.iter().map(|at| played.of_row(*at).count() as u64).sum(),
+            by_rule: bounded && members.len() == 1 && counters.keys().all(is_of_all),
+        })
     }
 
-    pub(super) fn sums(&self) -> Sums {
+    pub(super) fn cost(&self, expected_usd_micros: Total, cannot_start: Vec<Name>) -> CostPlan {
         let count = |of: fn(&Work) -> u64, why: fn(&Work) -> &Vec<String>| {
-            let each: Vec<Amount> = self
-                .works
-                .iter()
-                .map(|work| Amount { known: of(work), open: !why(work).is_empty() })
-                .collect();
+            let one = |work: &Work| Amount { known: of(work), open: !why(work).is_empty() };
+            let each: Vec<Amount> = self.works.iter().map(one).collect();
             self.total(&each, self.works.iter().flat_map(why).cloned().collect())
         };
-        let waiting: Vec<Amount> = self.works.iter().map(|work| Amount::maybe(work.waiting_ms)).collect();
-        Sums {
-            usd: count(|work| work.worst.usd_micros, |work| &work.open.usd),
-            tokens: count(|work| work.worst.tokens, |work| &work.open.tokens),
-            calls: count(|work| work.worst.calls, |work| &work.open.calls),
-            waiting: self.total(&waiting, self.works.iter().filter_map(Work::waits_forever).collect()),
-            running: self.running(),
+        CostPlan {
+            expected_usd_micros,
+            worst_usd_micros: count(|work| work.worst.usd_micros, |work| &work.open.usd),
+            worst_tokens: count(|work| work.worst.tokens, |work| &work.open.tokens),
+            worst_calls: count(|work| work.worst.calls, |work| &work.open.calls),
+            cannot_start,
         }
+    }
+
+    /// The running time ends at the workflow's timeout at the latest; its waits come on top, for its clock
+    /// stands still while it only waits.
+    pub(super) fn duration(&self, expected_ms: u64, lower_bound_ms: u64) -> DurationPlan {
+        let each: Vec<Amount> = self.works.iter().map(|work| Amount::maybe(work.waiting_ms)).collect();
+        let waiting = self.total(&each, self.works.iter().filter_map(Work::waits_forever).collect());
+        let (running, timeout_ms) = (self.running(), self.graph.timeout_ms);
+        let by_timeout = running.open || running.known > timeout_ms;
+        let known = if by_timeout { timeout_ms } else { running.known }.saturating_add(waiting.known);
+        let (worst, on_timeout) = (Total { known, ..waiting }, self.graph.on_timeout);
+        DurationPlan { expected_ms, lower_bound_ms, worst, timeout_ms, on_timeout, by_timeout }
     }
 
     /// The longest way, and all the work if places are short: while one is free the longest way goes on, and
@@ -217,125 +212,103 @@ impl<'b> Bounds<'b> {
     /// A sum, and each reason why it is none once.
     fn total(&self, each: &[Amount], mut unbounded: Vec<String>) -> Total {
         let amounts = self.amounts(each, false);
-        for (at, copies) in self.items.iter().enumerate() {
-            let copies = copies.as_ref().filter(|copies| copies.branches.by_data && each[at].is_something());
-            unbounded.extend(copies.map(|copies| once_for_each(&self.graph.units[at].reference, copies)));
+        let units = self
+            .items
+            .iter()
+            .enumerate()
+            .map(|(at, copies)| (&self.graph.units[at].reference, copies, each[at]));
+        let ways = self.places.iter().flat_map(|place| &place.ways).filter(|way| !way.arrives);
+        let ways = ways.filter(|way| way.copies.is_some());
+        let ways = ways.map(|way| (&self.graph.nodes[way.to].reference, &way.copies, amounts[way.to]));
+        for (node, copies, inner) in units.chain(ways) {
+            let copies = copies.as_ref().filter(|copies| copies.branches.by_data && inner.is_something());
+            let each_of = copies.map(|copies| copies.branches.each_of.as_deref().unwrap_or_default());
+            unbounded.extend(each_of.map(|list| format!("`{node}` runs once for each of `{list}`")));
         }
-        for way in self.places.iter().flat_map(|place| &place.ways).filter(|way| !way.arrives) {
-            let copies = way.copies.as_ref().filter(|copies| copies.branches.by_data);
-            let copies = copies.filter(|_| amounts[way.to].is_something());
-            unbounded.extend(copies.map(|copies| once_for_each(&self.graph.nodes[way.to].reference, copies)));
-        }
-        for cycle in self.cycles.values() {
-            let (round, _, multiplies) = self.round(cycle, each, &amounts, false);
-            let names = self.names(cycle).join("`, `");
+        for (number, cycle) in &self.cycles {
+            let (round, _, multiplies) = self.round(*number, each, &amounts, false);
+            let (names, passes) = (self.names(*number).join("`, `"), cycle.passes.max(1));
             if multiplies && round.is_something() {
                 unbounded.push(format!("branches multiply in the loop of `{names}`"));
             } else if cycle.turns_max.is_none() && round.is_something() {
-                let passes = cycle.passes.max(1);
                 let passes = if passes == 1 { "1 pass".to_owned() } else { format!("{passes} passes") };
                 unbounded.push(format!("the loop of `{names}`: {passes} expected; no bound is written"));
             }
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         unbounded.retain(|why| seen.insert(why.clone()));
-        Total { known: self.first(&amounts).known, unbounded }
+        Total { known: amounts[self.first].known, unbounded }
     }
 
+    /// All of it: a sum, or of a time the longest way.
     fn whole(&self, each: &[Amount], abreast: bool) -> Amount {
-        self.first(&self.amounts(each, abreast))
-    }
-
-    fn first(&self, amounts: &[Amount]) -> Amount {
-        match self.graph.is_dag() {
-            true => amounts.iter().copied().fold(Amount::default(), Amount::plus),
-            false => amounts[self.graph.initial.0 as usize],
+        if !(abreast && self.graph.is_dag()) {
+            return self.amounts(each, abreast)[self.first];
         }
+        let units = self.with_items(each, true);
+        let index = |unit: &Unit| self.graph.node(unit.head).unit.map_or(0, |unit| unit.0 as usize);
+        let paths = longest_paths(self.graph, |unit| units[index(unit)].known);
+        let known = paths.into_iter().max().unwrap_or(0);
+        Amount { known, open: units.iter().any(|unit| unit.open) }
     }
 
-    /// Each place and what follows it; of a dag, each unit by itself, or for a time the longest path as one.
+    fn with_items(&self, each: &[Amount], abreast: bool) -> Vec<Amount> {
+        let items = |at: usize| self.items.get(at).and_then(Option::as_ref);
+        let of = |(at, one): (usize, &Amount)| items(at).map_or(*one, |copies| copies.of(*one, abreast));
+        each.iter().enumerate().map(of).collect()
+    }
+
+    /// Each place and what follows it.
     fn amounts(&self, each: &[Amount], abreast: bool) -> Vec<Amount> {
-        if self.graph.is_dag() {
-            let item = |(at, copies): (usize, &Option<Copies>)| {
-                copies.as_ref().map_or(each[at], |copies| copies.of(each[at], abreast))
-            };
-            let units: Vec<Amount> = self.items.iter().enumerate().map(item).collect();
-            if !abreast {
-                return units;
-            }
-            let index = |unit: &Unit| self.graph.node(unit.head).unit.map_or(0, |unit| unit.0 as usize);
-            let paths = longest_paths(self.graph, |unit| units[index(unit)].known);
-            let open = units.iter().any(|unit| unit.open);
-            return vec![Amount { known: paths.into_iter().max().unwrap_or(0), open }];
-        }
+        let each = self.with_items(each, abreast);
         let mut amounts = vec![Amount::default(); self.places.len()];
         for (number, members) in self.walk.components.iter().enumerate() {
-            match self.cycles.get(&number) {
-                None => amounts[members[0]] = self.amount(members[0], each, &amounts, abreast),
-                Some(cycle) => {
-                    let (round, exit, multiplies) = self.round(cycle, each, &amounts, abreast);
-                    let times = cycle.turns_max.map_or(cycle.passes.max(1), |turns| turns.saturating_add(1));
-                    let endless = (multiplies || cycle.turns_max.is_none()) && round.is_something();
-                    let all = round.times(times).plus(exit);
-                    let all = Amount { open: all.open || endless, ..all };
-                    members.iter().for_each(|at| amounts[*at] = all);
-                }
-            }
+            let (round, exit, multiplies) = self.round(number, &each, &amounts, abreast);
+            let turns = self.cycles.get(&number).map_or(Some(0), |cycle| cycle.turns_max);
+            let passes = self.cycles.get(&number).map_or(1, |cycle| cycle.passes.max(1));
+            let all = round.times(turns.map_or(passes, |turns| turns.saturating_add(1))).plus(exit);
+            let endless = (multiplies || turns.is_none()) && round.is_something();
+            members.iter().for_each(|at| amounts[*at] = Amount { open: all.open || endless, ..all });
         }
         amounts
     }
 
-    /// One place that leads nowhere twice, and what follows it.
-    fn amount(&self, at: usize, each: &[Amount], amounts: &[Amount], abreast: bool) -> Amount {
-        let place = &self.places[at];
-        let after = |at: Option<usize>| at.map_or(Amount::default(), |at| amounts[at]);
-        let way = |way: &Way, failed: Amount| {
-            let inner = if way.arrives { Amount::default() } else { amounts[way.to] };
-            let copies = way.copies.as_ref();
-            copies.map_or(inner, |copies| copies.of(inner, abreast).plus(after(copies.after).or(failed)))
-        };
-        let on = |other: On, failed: Amount| {
-            place.ways.iter().filter(move |way| way.on != other).map(move |of| way(of, failed))
-        };
-        let failed = on(On::Success, Amount::default()).reduce(Amount::or).unwrap_or_default();
-        let all = if abreast { Amount::or } else { Amount::plus };
-        let routed = on(On::Failure, failed);
-        let routed = match place.splits {
-            true => routed.reduce(all).unwrap_or_default().plus(after(place.after).or(failed)),
-            false => routed.reduce(Amount::or).unwrap_or_default().or(failed),
-        };
-        each[at].plus(routed)
-    }
-
-    /// What one round of a loop brings, what follows when it is left, and whether branches go round in it.
+    /// What going once through places that lead to each other brings, what follows when they are left, and
+    /// whether branches go round in them.
     fn round(
         &self,
-        cycle: &Cycle,
+        number: usize,
         each: &[Amount],
         amounts: &[Amount],
         abreast: bool,
     ) -> (Amount, Amount, bool) {
-        let is_member = |at: usize| cycle.members.binary_search(&at).is_ok();
+        let members = &self.walk.components[number];
+        let is_member = |at: usize| members.binary_search(&at).is_ok();
         let outside = |at: usize| if is_member(at) { Amount::default() } else { amounts[at] };
         let (mut round, mut exit, mut multiplies) = (Amount::default(), Amount::default(), false);
-        for at in &cycle.members {
+        for at in members {
             let place = &self.places[*at];
-            round = round.plus(each[*at]);
-            let mut beside = 0;
-            for way in place.ways.iter().filter(|way| !way.arrives) {
-                match &way.copies {
+            let (mut branches, mut beside) = (Amount::default(), 0);
+            for way in &place.ways {
+                let inner = if way.arrives { Amount::default() } else { outside(way.to) };
+                let is_branch = place.splits && way.on != On::Failure;
+                let goes_round = !way.arrives && is_member(way.to);
+                let inner = match &way.copies {
+                    None if is_branch => inner,
+                    None => {
+                        exit = exit.or(inner);
+                        continue;
+                    }
                     Some(copies) => {
-                        multiplies |= is_member(way.to) && copies.branches.at_most > 1;
-                        round = round.plus(copies.of(outside(way.to), abreast));
+                        multiplies |= goes_round && copies.branches.at_most > 1;
                         exit = exit.or(copies.after.map_or(Amount::default(), outside));
+                        copies.of(inner, abreast)
                     }
-                    None if place.splits && way.on != On::Failure => {
-                        beside += u32::from(is_member(way.to));
-                        round = round.plus(outside(way.to));
-                    }
-                    None => exit = exit.or(outside(way.to)),
-                }
+                };
+                beside += u32::from(goes_round);
+                branches = if is_branch && !abreast { branches.plus(inner) } else { branches.or(inner) };
             }
+            round = round.plus(each[*at]).plus(branches);
             exit = exit.or(place.after.map_or(Amount::default(), outside));
             multiplies |= beside > 1;
         }
@@ -343,25 +316,33 @@ impl<'b> Bounds<'b> {
     }
 
     /// The places of a loop in the order in which they come.
-    fn names(&self, cycle: &Cycle) -> Vec<wonder_core::def::Name> {
-        let inside = self.walk.order.iter().rev().filter(|at| cycle.members.binary_search(at).is_ok());
+    fn names(&self, number: usize) -> Vec<Name> {
+        let inside = self.walk.order.iter().rev().filter(|at| self.walk.component_of[**at] == number);
         inside.map(|at| self.graph.nodes[*at].reference.clone()).collect()
     }
 
     pub(super) fn loops(&self) -> Vec<LoopPlan> {
-        let mut cycles: Vec<&Cycle> = self.cycles.values().filter(|cycle| !cycle.by_rule).collect();
-        cycles.sort_by_key(|cycle| cycle.members[0]);
-        let plan = |cycle: &&Cycle| LoopPlan {
-            nodes: self.names(cycle),
+        let mut cycles: Vec<(&usize, &Cycle)> =
+            self.cycles.iter().filter(|(_, cycle)| !cycle.by_rule).collect();
+        cycles.sort_by_key(|(number, _)| self.walk.components[**number][0]);
+        let plan = |(number, cycle): (&usize, &Cycle)| LoopPlan {
+            nodes: self.names(*number),
             turns_max: cycle.turns_max,
             passes_expected: cycle.passes,
         };
-        cycles.iter().map(plan).collect()
+        cycles.into_iter().map(plan).collect()
     }
 }
 
-fn once_for_each(node: &str, copies: &Copies) -> String {
-    format!("`{node}` runs once for each of `{}`", copies.branches.each_of.as_deref().unwrap_or_default())
+/// Each leads to the next.
+fn in_a_row(len: usize) -> Vec<Place> {
+    let way = |to| Way { to, on: On::Success, copies: None, arrives: false, counter: None };
+    let place = |at| Place {
+        ways: (at + 1 < len).then(|| way(at + 1)).into_iter().collect(),
+        splits: false,
+        after: None,
+    };
+    (0..len).map(place).collect()
 }
 
 fn places(graph: &Graph, limits: &Limits) -> Vec<Place> {

@@ -72,21 +72,15 @@ fn fan_in(graph: &Graph, source: Source, branches: &Branches) -> Option<FanInPla
 /// How many branches a fan-out makes: as written, as many as a literal list has, or by data, where a schema
 /// may still bound it.
 pub(super) fn branches(graph: &Graph, spread: &Spread, limits: &Limits) -> Branches {
-    let items = match spread {
-        Spread::Count(count) => {
-            let count = u64::from(*count);
-            return Branches { exact: Some(count), at_most: count, by_data: false, each_of: None };
+    let (exact, written, each_of) = match spread {
+        Spread::Count(count) => (Some(u64::from(*count)), None, None),
+        Spread::Each { items, .. } => {
+            (literal_len(items), items_max(graph, items), Some(items.text().to_owned()))
         }
-        Spread::Each { items, .. } => items,
     };
-    let each_of = Some(items.text().to_owned());
-    if let Some(count) = literal_len(items) {
-        return Branches { exact: Some(count), at_most: count, by_data: false, each_of };
-    }
-    let limit = u64::from(limits.branches_max);
-    let written = items_max(graph, items);
-    let at_most = written.unwrap_or(limit).min(limit);
-    Branches { exact: None, at_most, by_data: written.is_none(), each_of }
+    let (bound, limit) = (exact.or(written), u64::from(limits.branches_max));
+    let at_most = exact.unwrap_or(written.unwrap_or(limit).min(limit));
+    Branches { exact, at_most, by_data: bound.is_none(), each_of }
 }
 
 /// The length of a list that reads nothing.

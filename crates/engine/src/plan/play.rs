@@ -40,7 +40,7 @@ impl Prepared {
 }
 
 /// One visit of one node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Visit {
     pub(super) row: usize,
     pub(super) starts_ms: u64,
@@ -250,16 +250,14 @@ impl<'p> Play<'p> {
 
     /// A workflow that is not known here, or that called this one, is somebody else's second.
     fn order_child(&mut self, parent: &Name, order: ChildOrder) {
-        let mut above = Some(parent.clone());
-        let mut calls_itself = false;
-        while let Some(hosted) = above.and_then(|id| self.runs.get(&id)) {
-            calls_itself |= hosted.of.assumed.graph.name == order.workflow;
-            above = hosted.parent.as_ref().map(|(id, ..)| id.clone());
-        }
+        let above =
+            std::iter::successors(self.runs.get(parent), |hosted| self.runs.get(&hosted.parent.as_ref()?.0));
+        let calls_itself = above.into_iter().any(|hosted| hosted.of.assumed.graph.name == order.workflow);
         let (token, attempt, child) = (order.token, order.attempt, order.child.clone());
         if calls_itself || !self.prepared.contains_key(&order.workflow) {
             let outcome = ChildOutcome::Completed { output: Value::empty_map() };
-            let input = Input::ChildFinished { token, attempt, outcome, spend: Spend::default() };
+            let spend = Spend::default();
+            let input = Input::ChildFinished { token, attempt, outcome, spend };
             return self.enqueue(DURATION_MS_UNKNOWN, parent, input);
         }
         self.insert(&child, self.prepared[&order.workflow].clone(), Some((parent.clone(), token, attempt)));
@@ -281,9 +279,14 @@ impl Hosted {
                     let unit = self.run.graph().node(node).unit.map(|unit| self.run.graph().unit(unit));
                     let does = unit.is_none_or(|u| u.head == u.tail || (u.head != node && u.tail != node));
                     let (starts_ms, ends_ms, after) = (now, now, ended);
-                    let (skipped, cancelled, began) = (false, false, false);
-                    let visit = Visit { row, starts_ms, ends_ms, does, skipped, cancelled, began, after };
-                    self.played.visits.push(visit);
+                    self.played.visits.push(Visit {
+                        row,
+                        starts_ms,
+                        ends_ms,
+                        does,
+                        after,
+                        ..Visit::default()
+                    });
                 }
                 EventKind::TaskDispatched { token, .. } => {
                     let Some(visit) = self.visit(*token) else { continue };
@@ -298,7 +301,9 @@ impl Hosted {
                 | EventKind::BranchArrived { token, .. } => ended = self.end(*token, now).or(ended),
                 EventKind::TokenCancelled { token, .. } => {
                     self.end(*token, now);
-                    self.visit(*token).map(|visit| visit.cancelled = true);
+                    if let Some(visit) = self.visit(*token) {
+                        visit.cancelled = true;
+                    }
                 }
                 EventKind::TokenSkipped { token, .. } => {
                     ended = self.end(*token, now).or(ended);
@@ -365,13 +370,8 @@ impl Hosted {
                 }
             }
         };
-        if work.time_is_estimated {
-            after_ms = work.duration.amount;
-        }
-        if work.cost_is_estimated {
-            spend.usd_micros = work.cost.amount;
-        }
-        (after_ms, TaskReport { outcome, spend, tries: 0 })
+        spend.usd_micros = work.estimate.usd_micros.unwrap_or(spend.usd_micros);
+        (work.estimate.duration_ms.unwrap_or(after_ms), TaskReport { outcome, spend, tries: 0 })
     }
 
     /// A mock as a worker tries it: again, by its policy, while the world is to blame.

@@ -83,16 +83,17 @@ pub struct PlannedNode {
 }
 
 /// A number, and where it comes from.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Guess {
     pub amount: u64,
     pub origin: Origin,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// The file says so: an `estimate`, a mock's delay or usage, a sleep, or work that takes none.
+    #[default]
     Written,
     /// From past runs.
     Learnt,

@@ -2,14 +2,13 @@
 //! attempts the policies allow. Only the run knows a call's input, so a size is assumed for it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use wonder_core::backoff::longest_ms;
 use wonder_core::cost::Allowance;
-use wonder_core::def::{Backoff, Implementation, LlmCall, Name, NodeTimeout, OnFailure, Prices};
-use wonder_core::default_rules::{Happened, Subject, default_rule};
+use wonder_core::def::{Backoff, Implementation, LlmCall, Name, OnFailure, Prices};
+use wonder_core::default_rules::{Happened, default_rule};
 use wonder_core::error::ErrorKind;
-use wonder_core::graph::{Graph, MapTree, Node, NodeInput, Response, Rule, Step, Task};
+use wonder_core::graph::{Graph, MapTree, Node, NodeInput, Perform, Response, Step, Task};
 use wonder_core::reserve::{worst_call, worst_task, written_bytes};
 
 /// What a call's input is taken to have where only the run can tell.
@@ -28,18 +27,12 @@ pub(super) struct Priced<'p> {
     pub(super) prices: &'p BTreeMap<Name, Prices>,
 }
 
-/// The reservation of one attempt, and the models without a price in it.
-#[derive(Default)]
-pub(super) struct Reserve {
-    pub(super) allowance: Allowance,
-    pub(super) unpriced: BTreeSet<Name>,
-}
-
 impl Priced<'_> {
-    pub(super) fn task(self, node: &Node, task: &Task) -> Reserve {
+    /// The reservation of one attempt, and the models without a price in it.
+    pub(super) fn task(self, node: &Node, task: &Task) -> (Allowance, BTreeSet<Name>) {
         let (bytes, mut unpriced) = (input_bytes(node), BTreeSet::new());
         let allowance = worst_task(task, |call| self.call(node, call, bytes, &mut unpriced));
-        Reserve { allowance, unpriced }
+        (allowance, unpriced)
     }
 
     /// By the dearest of the models that a response may switch to.
@@ -109,39 +102,24 @@ fn literal_bytes(tree: &MapTree) -> Option<u64> {
     }
 }
 
-/// How often a node may be attempted, and what that brings with it.
+/// How often a node may be attempted, and all the waits between that, at their longest.
 #[derive(Debug)]
 pub(super) struct Attempts {
     pub(super) max: u64,
-    /// All the waits between them, at their longest.
     pub(super) backoff_ms: u64,
-    /// What a response may put behind the node.
-    pub(super) validators: Vec<Arc<Task>>,
 }
 
 impl Attempts {
-    pub(super) fn of(graph: &Graph, node: &Node) -> Attempts {
-        match node.task() {
-            None => Attempts { max: 1, backoff_ms: 0, validators: Vec::new() },
-            Some(task) => Attempts::asked(graph, task, &Subject::of(node), &node.on_error),
-        }
-    }
-
-    /// Of a validator that a response put behind a node: it has no rules of its own.
-    pub(super) fn of_validator(graph: &Graph, task: &Task) -> Attempts {
-        let subject = Subject { task: Some(task), is_worker: true, on_timeout: NodeTimeout::Fail };
-        Attempts::asked(graph, task, &subject, &[])
-    }
-
     /// By the task's own retry, the node's and the workflow's rules and the defaults, as far as their order
     /// lets them be asked. What people decide to try again is theirs to count.
-    fn asked(graph: &Graph, task: &Task, subject: &Subject<'_>, rules: &[Rule]) -> Attempts {
-        let mut attempts = Attempts { max: 1, backoff_ms: 0, validators: Vec::new() };
+    pub(super) fn of(graph: &Graph, node: &Node) -> Attempts {
+        let mut attempts = Attempts { max: 1, backoff_ms: 0 };
+        let Some(task) = node.task() else { return attempts };
         let asks = task.steps.iter().any(|step| step.on_failure == OnFailure::Retry);
         if let Some(retry) = task.retry.filter(|_| asks) {
             attempts.more(retry.max_attempts.saturating_sub(1), &retry.backoff);
         }
-        for rule in rules.iter().chain(&graph.on_error) {
+        for rule in node.on_error.iter().chain(&graph.on_error) {
             match &rule.response {
                 Response::SwitchModel if !has_fallbacks(graph, task) => {}
                 Response::Goto(_) | Response::LoopWithFeedback { to: Some(_) } => {}
@@ -150,27 +128,22 @@ impl Attempts {
                         return attempts;
                     }
                 }
-                response => {
-                    attempts.more(rule.max, &rule.backoff);
-                    if let Response::AddValidator { task } = response {
-                        attempts.validators.push(Arc::clone(task));
-                    }
-                }
+                _ => attempts.more(rule.max, &rule.backoff),
             }
         }
-        if subject.is_worker {
-            attempts.defaults(graph, task, subject);
+        if let Perform::Worker(task) = &node.perform {
+            attempts.defaults(graph, node, task);
         }
         attempts
     }
 
     /// What is done when nobody wrote anything, about each kind of failure that can come.
-    fn defaults(&mut self, graph: &Graph, task: &Task, subject: &Subject<'_>) {
+    fn defaults(&mut self, graph: &Graph, node: &Node, task: &Task) {
         let mut rules = BTreeMap::new();
         for step in &task.steps {
             for kind in failures(step) {
                 let happened = Happened { kind, step: Some(&step.reference), expired: false };
-                rules.extend(default_rule(subject, &happened));
+                rules.extend(default_rule(node, &happened));
             }
         }
         for rule in rules.values().filter(|rule| rule.response.runs_again()) {
