@@ -1,14 +1,17 @@
 //! What a run may ask of its host. Orders, never questions; performed only after the events that led to
 //! them are durable. What is still owed after a crash is derived from the state: [`crate::Run::owed`].
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cost::Allowance;
-use crate::def::{Name, OnExceeded, is_default};
+use crate::def::{Name, OnExceeded, Prices, is_default};
 use crate::event::{GateId, TokenId};
 use crate::value::Value;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
 pub enum Command {
     RunTask(Box<TaskOrder>),
     CancelTask {
@@ -41,7 +44,7 @@ pub enum Command {
 }
 
 /// One dispatch of one task, complete: a worker needs nothing else but the definition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct TaskOrder {
     pub run: Name,
     pub token: TokenId,
@@ -54,6 +57,13 @@ pub struct TaskOrder {
     pub feedback: Value,
     pub overrides: Overrides,
     pub generation: u32,
+    /// Tries of its actions before this attempt: one for each earlier attempt, and those beyond the first
+    /// that they reported. A script's outcomes are counted on from here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tries_before: u32,
+    /// What the models cost that its calls may use, as pinned when the run started.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<Name, Prices>,
     /// What the worker stops at: what is reserved for it, where a budget bounds it.
     pub allowance: Allowance,
     /// Its result may say what to add to the graph.
@@ -62,9 +72,14 @@ pub struct TaskOrder {
 }
 
 impl TaskOrder {
-    /// The idempotency key of one step: the same after a crash, another where another effect is meant.
-    pub fn key(&self, step: &str) -> String {
-        format!("{}/{}/{step}/{}", self.run, self.token, self.generation)
+    /// The idempotency key of one call: the same after a crash, another where another effect is meant. A
+    /// step's own call has the number 0; each further call that it makes, as of a tool, has one of its own.
+    pub fn key(&self, step: &str, number: u32) -> String {
+        let (run, token, generation) = (&self.run, self.token, self.generation);
+        match number {
+            0 => format!("{run}/{token}/{step}/{generation}"),
+            number => format!("{run}/{token}/{step}/{generation}/{number}"),
+        }
     }
 }
 
@@ -90,7 +105,7 @@ pub struct Overrides {
     pub downgrades: u32,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ChildOrder {
     pub token: TokenId,
     pub attempt: u32,

@@ -12,9 +12,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use wonder_core::graph::Graph;
-//! use wonder_core::input::{TaskOutcome, TaskReport};
-//! use wonder_core::task::{Ask, TaskMachine};
+//! use wonder_core::execution::{ExecutionRules, Next, TaskExecution, Try, TryFailure};
+//! use wonder_core::graph::{Graph, Work};
 //! use wonder_core::{Command, Event, Input, Run, StartRun, Time, Value, mock};
 //!
 //! // A reader makes this from a file; here it is written out: one node that greets.
@@ -38,19 +37,23 @@
 //!     for command in step.commands { // ... then performed
 //!         let Command::RunTask(order) = command else { continue };
 //!         let task = run.graph().tasks[&order.task].clone();
-//!         let mut machine = TaskMachine::start(task, order.input, order.feedback, order.overrides);
+//!         let mut task = TaskExecution::start(&order, task, ExecutionRules::of_worker(&order, 0, None));
 //!         let outcome = loop {
-//!             match machine.ask() {
-//!                 Ask::Done(outcome) => break outcome,
-//!                 Ask::Perform(call) => {
-//!                     let wonder_core::def::Implementation::Mock(script) = &call.action.def.implementation else {
+//!             let (result, spend) = match task.next(|call| mock::worst_case(&call.action)) {
+//!                 Next::Done(outcome) => break outcome,
+//!                 Next::Try(Try { call, number, .. }) => {
+//!                     let Some(Work::Mock(script)) = &call.action.work else {
 //!                         panic!("this host can only mock");
 //!                     };
-//!                     machine.answer(mock::outcome(script, order.attempt - 1, &call.scope).result);
+//!                     let answer = mock::outcome(script, number, &call.scope);
+//!                     (answer.result.map_err(TryFailure::answered), answer.spend)
 //!                 }
+//!             };
+//!             if let Some(again) = task.tried(result, &spend) {
+//!                 now = now.plus(again.delay_ms);
 //!             }
 //!         };
-//!         let report = TaskReport { outcome, spend: Default::default(), tries: 0 };
+//!         let report = task.report(outcome, 0);
 //!         inbox.push(Input::TaskFinished { token: order.token, attempt: order.attempt, report });
 //!     }
 //!     now = now.plus(1);
@@ -71,6 +74,7 @@ mod decide;
 pub mod def;
 pub mod error;
 pub mod event;
+pub mod execution;
 pub mod expr;
 pub mod graph;
 pub mod input;

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::codes;
+use super::work::ModelTable;
 use crate::def::{Bundle, Name, SchemaDef, Spot, Text};
 use crate::expr::{Expr, ExprError};
 use crate::problem::{Code, Problem, Severity, nearest};
@@ -62,6 +63,10 @@ pub(super) struct Check<'a> {
     exprs: HashMap<Name, Result<Expr, ExprError>>,
     templates: HashMap<Name, Result<Template, TemplateError>>,
     suggestions_left: u32,
+    /// What model calls share, once there is one.
+    pub(super) model_table: Option<Arc<ModelTable>>,
+    /// The tools that responses put in place of the written ones.
+    pub(super) changed_tools: Vec<Name>,
 }
 
 impl<'a> Check<'a> {
@@ -72,6 +77,8 @@ impl<'a> Check<'a> {
             exprs: HashMap::new(),
             templates: HashMap::new(),
             suggestions_left: SUGGESTIONS_MAX,
+            model_table: None,
+            changed_tools: Vec::new(),
         }
     }
 

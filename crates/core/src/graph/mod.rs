@@ -26,6 +26,7 @@ mod tests;
 mod texts;
 mod times;
 mod types;
+mod work;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -40,6 +41,8 @@ use crate::path::Target;
 use crate::schema::Schema;
 use crate::template::Template;
 use crate::value::Value;
+
+pub use work::*;
 
 /// Index of a node in its graph. Stable while a run lasts: mutations only append.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -355,8 +358,13 @@ pub struct Action {
     pub def: Arc<ActionDef>,
     pub requires: Option<Schema>,
     pub produces: Option<Schema>,
+    /// Its own; with tools, the strongest of it and theirs.
+    pub effect: Effect,
     /// What the coordinator needs of it, compiled; None for a worker's action.
     pub coordinated: Option<Coordinated>,
+    /// What a worker needs of it, compiled; None for a coordinator's action.
+    pub work: Option<Work>,
+    pub secrets: SecretReads,
 }
 
 #[derive(Clone, Debug)]
@@ -464,14 +472,7 @@ impl Graph {
 
     /// The profile reached by following `cheaper` so many times, or as far as it goes.
     pub fn cheaper(&self, model: &Name, times: usize) -> Name {
-        let mut name = model;
-        for _ in 0..times {
-            match self.models.get(name).and_then(|profile| profile.cheaper.as_ref()) {
-                Some(cheaper) => name = &cheaper.text,
-                None => break,
-            }
-        }
-        name.clone()
+        work::cheaper(&self.models, model, times).clone()
     }
 
     pub fn is_dag(&self) -> bool {

@@ -39,7 +39,6 @@ impl<'a, 's> Compiler<'a, 's> {
         let bundle = check.bundle;
         for (name, def) in &bundle.actions {
             let known = check.action(name, def);
-            check.secrets(def);
             actions.insert(name.clone(), known);
         }
         bundle.prompts.values().for_each(|prompt| check.prompt(prompt));

@@ -90,7 +90,7 @@ impl Check<'_> {
                 self.unknown(codes::UNKNOWN_ACTION, &step.action, "action", known);
                 continue;
             };
-            effect = effect.max(known.action.def.effect());
+            effect = effect.max(known.action.effect);
             let built = match place {
                 Place::Action { node, mapping } => {
                     self.lone_step(step, known, node, mapping, parts, &mut reads)
@@ -136,11 +136,12 @@ impl Check<'_> {
                         .label("expected a ref that no other step of the task has"),
                 );
             }
-            let Some(action) = parts.actions.get(&step.action.text).map(|known| &known.action.def) else {
+            let Some(action) = parts.actions.get(&step.action.text).map(|known| &known.action) else {
                 continue;
             };
-            let kind = action.implementation.kind();
-            if def.steps.len() > 1 && action.implementation.pauses() {
+            let implementation = &action.def.implementation;
+            let kind = implementation.kind();
+            if def.steps.len() > 1 && implementation.pauses() {
                 let message =
                     format!("`{kind}` waits, and task `{name}` has other steps: tasks do not pause");
                 self.report(
@@ -149,7 +150,7 @@ impl Check<'_> {
                         .help("make it a node of its own"),
                 );
             }
-            if action.effect() == Effect::Once {
+            if action.effect == Effect::Once {
                 once = once.or(Some(step));
             }
             if let (Some(once), OnFailure::Retry) = (once, step.on_failure) {
