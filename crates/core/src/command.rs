@@ -120,3 +120,41 @@ pub struct ChildOrder {
     pub timeout_ms: Option<u64>,
     pub inherit_artifacts: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order() -> TaskOrder {
+        TaskOrder {
+            run: "r".into(),
+            token: TokenId(3),
+            attempt: 2,
+            node: "n".into(),
+            task: "t".into(),
+            version: None,
+            input: Value::map([("x", Value::Int(1))]),
+            feedback: Value::Null,
+            overrides: Overrides::default(),
+            generation: 1,
+            tries_before: 4,
+            prices: [("m".into(), Prices { input: 1, output: 2, cached_input: None })].into(),
+            allowance: Allowance::default(),
+            may_mutate: false,
+            timeout_ms: Some(5),
+        }
+    }
+
+    #[test]
+    fn every_call_has_a_key_of_its_own_and_a_steps_own_keeps_the_one_it_had() {
+        let keys = [0, 1, 2].map(|number| order().key("s", number));
+        assert_eq!(keys, ["r/3/s/1", "r/3/s/1/1", "r/3/s/1/2"]);
+    }
+
+    #[test]
+    fn an_order_goes_to_another_process_and_is_the_same_there() {
+        let command = Command::RunTask(Box::new(order()));
+        let sent = serde_json::to_string(&command).unwrap();
+        assert_eq!(serde_json::from_str::<Command>(&sent).unwrap(), command);
+    }
+}
