@@ -1,9 +1,10 @@
 //! What a worker does about failed tries, the time and the money of a task.
 
 use super::*;
-use crate::command::Overrides;
+use crate::command::{Command, Overrides};
 use crate::event::TokenId;
 use crate::graph::Graph;
+use crate::{Input, Run, StartRun, Time};
 
 /// The task of a workflow with one mock that has this policy and these effects.
 fn task(action: serde_json::Value) -> Arc<Task> {
@@ -166,4 +167,44 @@ fn a_task_that_is_stopped_keeps_what_it_spent() {
     execution.action_timed_out(&spend);
     let failed = failure(outcome(&mut execution));
     assert_eq!((failed.kind, failed.timeout_ms()), (ErrorKind::Timeout, Some(50)));
+}
+
+/// The one order among these commands.
+fn ordered(commands: Vec<Command>) -> TaskOrder {
+    let orders = commands.into_iter().filter_map(|command| match command {
+        Command::RunTask(order) => Some(*order),
+        _ => None,
+    });
+    orders.last().expect("a task is ordered")
+}
+
+#[test]
+fn the_tries_of_earlier_attempts_are_in_the_log_and_so_in_every_later_order() {
+    let bundle = serde_json::json!({
+        "workflow": {"name": "w", "nodes": [{"ref": "n", "task": "t", "on_error": [{"do": "retry", "max": 1}]}]},
+        "tasks": {"t": {"name": "t", "steps": [{"ref": "s", "action": "a"}]}},
+        "actions": {"a": {"name": "a", "kind": "mock", "implementation": {"outcomes": [{"output": {}}]}}},
+    });
+    let (graph, _) = Graph::build(Arc::new(serde_json::from_value(bundle).unwrap())).unwrap();
+    let graph = Arc::new(graph);
+    let mut run = Run::new(graph.clone());
+    let started = run.handle(Input::StartRun(Box::new(StartRun::new("r", Value::Null))), Time(0)).unwrap();
+    let mut log = started.events;
+    let first = ordered(started.commands);
+    assert_eq!((first.attempt, first.tries_before), (1, 0));
+    let outcome = TaskOutcome::Failed { failure: network(), retry: false, step: None };
+    let report = TaskReport { outcome, spend: Spend::default(), tries: 2 };
+    let failed = Input::TaskFinished { token: first.token, attempt: 1, report };
+    let failed = run.handle(failed, Time(1)).unwrap();
+    let mut commands = failed.commands;
+    log.extend(failed.events);
+    if let Some(at) = run.next_deadline().filter(|_| commands.is_empty()) {
+        let woken = run.handle(Input::Wake, at).unwrap();
+        commands = woken.commands;
+        log.extend(woken.events);
+    }
+    let second = ordered(commands);
+    assert_eq!((second.attempt, second.tries_before), (2, 3), "three tries, of one attempt");
+    let replayed = Run::replay(graph, &log).unwrap();
+    assert_eq!(ordered(replayed.owed()), second, "after a crash it is the same order");
 }
