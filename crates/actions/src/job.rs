@@ -1,5 +1,5 @@
-//! One task to perform, and where its words go while it runs. What it says is for people: it is streamed,
-//! never part of the run.
+//! One task to perform, and where its output goes while it runs. The output is for people: it is shown and
+//! kept beside the run, never a part of it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -32,16 +32,28 @@ impl fmt::Debug for Job {
     }
 }
 
-/// Where what an action says while it runs goes: lines of output, progress. Must not block.
+/// Where the output of an action goes while it runs. Must not block.
 pub trait Sink: Send + Sync {
-    fn say(&self, line: Said);
+    /// A line to be shown and kept.
+    fn line(&self, line: OutputLine);
+
+    /// A piece of text as it comes, to be shown and never kept: what is wanted of it is in the result.
+    fn delta(&self, _delta: TextDelta) {}
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Said {
+pub struct OutputLine {
     pub step: Name,
     pub stream: Stream,
     /// One line, without its end, and without secrets.
+    pub text: String,
+}
+
+/// A piece of a text that an action is still producing, without secrets.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TextDelta {
+    pub step: Name,
+    /// At most [`crate::DELTA_BYTES_MAX`] bytes.
     pub text: String,
 }
 

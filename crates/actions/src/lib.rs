@@ -1,27 +1,33 @@
 //! Doing things for Wonder: the worker that takes a task from its order to its one report, and the actions
-//! it can perform: `shell`, `http_request` and `mock`.
+//! it can perform: `shell`, `http_request`, `mock`, and those that a host adds an [`ActionHandler`] for.
 //!
-//! A [`Worker`] drives the core's `TaskMachine`, keeps the clock (task and action timeouts), tries again
-//! what the world broke, stops what it is told to stop, and lets no secret out. It decides nothing about
-//! the run: every report is one word to the core, which alone knows what follows from it.
+//! A [`Worker`] drives the core's `TaskExecution`, keeps the clock (task and action timeouts), waits between
+//! tries, stops what it is told to stop, and lets no secret out. It decides nothing about the run: a report
+//! goes to the core, which alone knows what follows from it.
 //!
 //! It stores nothing, listens to nobody, calls no model and no MCP server, and keeps no artifacts.
 
-mod errand;
+mod context;
+mod deadline;
+mod handler;
 mod http;
 mod job;
-mod leash;
 mod mock;
-mod pieces;
+mod parts;
 pub mod reaper;
 mod redact;
 mod secrets;
 mod settings;
 mod shell;
+mod stream;
 mod texts;
-mod tried;
 mod worker;
 
-pub use job::{Job, Said, Sink, Stream};
-pub use settings::{NoSecrets, ReadMutations, Secrets, Settings};
+pub use context::ActionContext;
+pub use deadline::{Deadline, Stopped};
+pub use handler::{ActionHandler, Performing, TryError, TryResult};
+pub use job::{Job, OutputLine, Sink, Stream, TextDelta};
+pub use settings::{NoSecrets, Secrets, Settings};
+pub use stream::{DELTA_BYTES_MAX, DeltaReader, Deltas, Streamed};
+pub use wonder_core::execution::ReadMutations;
 pub use worker::Worker;

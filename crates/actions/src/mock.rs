@@ -1,50 +1,40 @@
-//! The `mock` action for real: the core's script, with the delay waited for. It counts tries, since a script
-//! has one outcome for each.
+//! The `mock` action for real: the core's script, with the delay waited for.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
-
-use wonder_core::command::TaskOrder;
-use wonder_core::def::{Mock, Name};
-use wonder_core::event::TokenId;
+use wonder_core::cost::Allowance;
+use wonder_core::graph::Work;
 use wonder_core::mock;
+use wonder_core::task::ActionCall;
 
-use crate::errand::Errand;
-use crate::tried::{Broken, Tried};
+use crate::context::ActionContext;
+use crate::handler::{ActionHandler, Performing, TryError, TryResult};
 
-pub(crate) async fn perform(errand: &mut Errand<'_>, script: &Mock) -> Tried {
-    let number = errand.shared.mocks.number(script, &errand.job.order, &errand.call.step);
-    let answer = mock::outcome(script, number, &errand.scope);
-    if answer.delay_ms > 0 {
-        errand.leash.wait(answer.delay_ms).await?;
+#[derive(Debug)]
+pub(crate) struct MockHandler;
+
+impl ActionHandler for MockHandler {
+    fn kinds(&self) -> &[&'static str] {
+        &["mock"]
     }
-    errand.spend.add(&answer.spend);
-    // The script says what happened, so nothing is in doubt.
-    answer.result.map_err(Broken::known)
-}
 
-/// How many tries of an action each token has made, by run.
-#[derive(Debug, Default)]
-pub(crate) struct Counts(Mutex<BTreeMap<Name, OfRun>>);
-
-type OfRun = BTreeMap<(TokenId, Name), u32>;
-
-impl Counts {
-    /// The number of this try, from 0. Earlier attempts that this worker did not see count one each.
-    fn number(&self, script: &Mock, order: &TaskOrder, step: &Name) -> u32 {
-        // One outcome repeats whatever the number: no need to count.
-        if script.outcomes.len() < 2 {
-            return 0;
+    fn perform<'c>(&'c self, context: &'c mut ActionContext<'_>) -> Performing<'c> {
+        let Some(Work::Mock(script)) = &context.call.action.work else {
+            unreachable!("only mocks come here")
+        };
+        let answer = mock::outcome(script, context.number, context.scope);
+        // The script says what happened, so nothing is in doubt.
+        let result: TryResult = answer.result.map_err(TryError::answered);
+        if answer.delay_ms == 0 {
+            context.spend.add(&answer.spend);
+            return Performing::Done(result);
         }
-        let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let tries = runs.entry(order.run.clone()).or_default();
-        let next = tries.entry((order.token, step.clone())).or_default();
-        let number = (*next).max(order.attempt.saturating_sub(1));
-        *next = number + 1;
-        number
+        Performing::pending(async move {
+            context.deadline.wait(answer.delay_ms).await?;
+            context.spend.add(&answer.spend);
+            result
+        })
     }
 
-    pub(crate) fn forget(&self, run: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
+    fn worst_case(&self, call: &ActionCall) -> Allowance {
+        wonder_core::reserve::worst_try(&call.action)
     }
 }

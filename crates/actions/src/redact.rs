@@ -60,7 +60,12 @@ impl Redactor {
     }
 
     pub(crate) fn hide_failure(&self, failure: Failure) -> Failure {
-        Failure { message: self.hide(failure.message), details: self.hide_in(&failure.details), ..failure }
+        Failure {
+            message: self.hide(failure.message),
+            details: self.hide_in(&failure.details),
+            cause: failure.cause.map(|cause| Box::new(self.hide_failure(*cause))),
+            ..failure
+        }
     }
 
     pub(crate) fn hide_outcome(&self, outcome: TaskOutcome) -> TaskOutcome {
@@ -71,6 +76,35 @@ impl Redactor {
             }
             outcome => outcome,
         }
+    }
+
+    /// Up to where a text that goes on can be hidden and shown: no secret lies across the end, and none may
+    /// begin before it that the next text completes.
+    pub(crate) fn safe_end(&self, text: &str) -> usize {
+        let longest = self.forms.first().map_or(0, String::len);
+        let from = text.len().saturating_sub(longest);
+        let may_begin = |at: &usize| self.forms.iter().any(|form| form.starts_with(&text[*at..]));
+        let mut starts = (from..text.len()).filter(|at| text.is_char_boundary(*at));
+        let mut end = starts.find(may_begin).unwrap_or(text.len());
+        // A text that repeats itself could hold back more and more: then what is known is hidden and shown.
+        let least = text.len().saturating_sub(longest * 4);
+        while let Some(start) = self.across(text, end).map(|(start, _)| start).min() {
+            if start < least {
+                return self.across(text, end).map(|(_, end)| end).max().unwrap_or(end);
+            }
+            end = start;
+        }
+        end
+    }
+
+    /// Where forms of secrets lie that begin before a place and end after it.
+    fn across<'t>(&'t self, text: &'t str, at: usize) -> impl Iterator<Item = (usize, usize)> + 't {
+        self.forms.iter().flat_map(move |form| {
+            let starts =
+                (at.saturating_sub(form.len() - 1)..at).filter(|start| text.is_char_boundary(*start));
+            let found = starts.filter(move |start| text[*start..].starts_with(form.as_str()));
+            found.map(move |start| (start, start + form.len())).filter(move |(_, end)| *end > at)
+        })
     }
 
     fn shows(&self, text: &str) -> bool {

@@ -1,71 +1,63 @@
 //! The secrets a task names: found once when it starts, given to the texts that read them, and known to the
-//! redactor. A text gets the secrets it names and no others.
+//! redactor. An action gets the secrets that its texts name and no others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use wonder_core::def::{Implementation, Name};
+use wonder_core::def::Name;
 use wonder_core::error::{ErrorKind, Failure};
-use wonder_core::graph::Task;
-use wonder_core::template::Template;
+use wonder_core::graph::{Action, Task, Work};
 use wonder_core::value::Value;
 
 use crate::redact::Redactor;
 use crate::settings::Secrets;
-use crate::texts;
 
 const ROOT: &str = "secret";
 
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct TaskSecrets {
     found: BTreeMap<Name, Option<String>>,
     pub(crate) redactor: Redactor,
-    /// Some text reads `secret`, if only to be refused.
-    any: bool,
 }
 
-impl Known {
-    pub(crate) fn of(task: &Task, secrets: &dyn Secrets) -> Known {
-        let mut known = Known::default();
-        for step in &task.steps {
-            let Some(names) = names(&step.action.def.implementation) else { continue };
-            known.any = true;
-            for name in names.into_iter().flatten() {
-                known.found.entry(name).or_insert_with_key(|name| secrets.find(name));
+impl TaskSecrets {
+    pub(crate) fn find(task: &Task, secrets: &dyn Secrets) -> TaskSecrets {
+        let mut found = BTreeMap::new();
+        for action in task.steps.iter().flat_map(|step| with_tools(&step.action)) {
+            for name in &action.secrets.names {
+                found.entry(name.clone()).or_insert_with_key(|name| secrets.find(name));
             }
         }
-        known.redactor = Redactor::new(known.found.values().flatten().map(String::as_str));
-        known
+        let redactor = Redactor::new(found.values().flatten().map(String::as_str));
+        TaskSecrets { found, redactor }
     }
 
     /// What an action's texts see: its scope, and the secrets they name.
-    pub(crate) fn scope(&self, implementation: &Implementation, scope: &Value) -> Result<Value, Failure> {
-        let names = self.any.then(|| names(implementation)).flatten();
-        let Some(names) = names else { return Ok(scope.clone()) };
+    pub(crate) fn scope<'s>(&self, action: &Action, scope: &'s Value) -> Result<Cow<'s, Value>, Failure> {
+        if action.secrets.is_empty() {
+            return Ok(Cow::Borrowed(scope));
+        }
+        if action.secrets.whole {
+            return Err(unnamed());
+        }
         let mut values = Value::empty_map();
-        for name in names {
-            let Some(name) = name else { return Err(unnamed()) };
-            let value = self.found.get(&name).cloned().flatten().ok_or_else(|| missing(&name))?;
-            values.set_path(&[name], Value::from(value));
+        for name in &action.secrets.names {
+            let value = self.found.get(name).cloned().flatten().ok_or_else(|| missing(name))?;
+            values.set_path(std::slice::from_ref(name), Value::from(value));
         }
         let mut scope = scope.clone();
         scope.set_path(&[ROOT.into()], values);
-        Ok(scope)
+        Ok(Cow::Owned(scope))
     }
 }
 
-/// The secrets that an action's texts name; a text that reads `secret` as a whole names None. Nothing at
-/// all, at the cost of a search, for an action without secrets.
-fn names(implementation: &Implementation) -> Option<BTreeSet<Option<Name>>> {
-    let mut names = BTreeSet::new();
-    texts::each(implementation, &mut |text| {
-        if !text.as_str().contains(ROOT) {
-            return;
-        }
-        let Ok(template) = Template::compile(text.as_str()) else { return };
-        let reads = template.reads().iter().filter(|read| &*read.root == ROOT);
-        names.extend(reads.map(|read| read.path.first().cloned()));
-    });
-    (!names.is_empty()).then_some(names)
+/// An action, and the tools that it may call.
+fn with_tools(action: &Action) -> impl Iterator<Item = &Action> {
+    let tools = match &action.work {
+        Some(Work::LlmCall(call)) => Some(call.table.tools.values().map(|tool| &**tool)),
+        _ => None,
+    };
+    std::iter::once(action).chain(tools.into_iter().flatten())
 }
 
 fn missing(name: &str) -> Failure {

@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
-use wonder_core::Value;
+use wonder_core::execution::ReadMutations;
+
+use crate::handler::ActionHandler;
 
 const GRACE_MS: u64 = 5_000;
 
@@ -25,9 +27,9 @@ pub struct Settings {
     /// Reads what a planning task adds to its graph into the stored form, or says what is wrong with it.
     /// None: only the stored form is understood.
     pub mutations: Option<ReadMutations>,
+    /// Handlers beside those for `shell`, `http_request` and `mock`, or in place of them.
+    pub handlers: Vec<Arc<dyn ActionHandler>>,
 }
-
-pub type ReadMutations = fn(&Value) -> Result<Value, String>;
 
 impl Default for Settings {
     fn default() -> Settings {
@@ -38,6 +40,7 @@ impl Default for Settings {
             reaper: None,
             environment: BTreeMap::new(),
             mutations: None,
+            handlers: Vec::new(),
         }
     }
 }

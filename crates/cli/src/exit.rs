@@ -52,15 +52,8 @@ impl Exit {
 
 /// The failure, or what lies under it: a fan-in or a child run that the budget stopped.
 fn was_over_budget(failure: &Failure) -> bool {
-    let budget_exceeded = ErrorKind::BudgetExceeded.as_str();
-    let mut cause = failure.details.get("cause");
-    let mut kind = Some(failure.kind.as_str());
-    while kind != Some(budget_exceeded) {
-        let Some(under) = cause else { return false };
-        kind = under.get("kind").and_then(|kind| kind.as_str());
-        cause = under.get("details").and_then(|details| details.get("cause"));
-    }
-    true
+    let mut causes = std::iter::successors(Some(failure), |failure| failure.cause.as_deref());
+    causes.any(|failure| failure.kind == ErrorKind::BudgetExceeded)
 }
 
 impl From<Exit> for ExitCode {

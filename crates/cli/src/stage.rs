@@ -9,7 +9,7 @@ use wonder_core::cost::{Spend, price_usd_micros};
 use wonder_core::def::{Implementation, LlmCall, Name};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::{Event, TokenId};
-use wonder_core::graph::Graph;
+use wonder_core::graph::{Graph, Work};
 use wonder_core::input::{ChildOutcome, Parent, TaskOutcome, TaskReport};
 use wonder_core::mock::MockAnswer;
 use wonder_core::task::{Ask, TaskMachine};
@@ -148,11 +148,13 @@ impl Stage {
                     match machine.ask() {
                         Ask::Done(outcome) => break outcome,
                         Ask::Perform(call) => {
-                            let answer = match &call.action.def.implementation {
-                                Implementation::Mock(script) => {
+                            let answer = match (&call.action.work, &call.action.def.implementation) {
+                                (Some(Work::Mock(script)), _) => {
                                     mock::outcome(script, order.attempt - 1, &call.scope)
                                 }
-                                Implementation::LlmCall(model) => model_answer(&graph, model, &overrides),
+                                (_, Implementation::LlmCall(model)) => {
+                                    model_answer(&graph, model, &overrides)
+                                }
                                 _ => panic!("this host can only mock"),
                             };
                             spend.add(&answer.spend);

@@ -12,10 +12,9 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use wonder_core::graph::Graph;
-//! use wonder_core::input::{TaskOutcome, TaskReport};
-//! use wonder_core::task::{Ask, TaskMachine};
-//! use wonder_core::{Command, Event, Input, Run, StartRun, Time, Value, mock};
+//! use wonder_core::execution::{ExecutionRules, Next, TaskExecution, Try, TryFailure};
+//! use wonder_core::graph::{Graph, Work};
+//! use wonder_core::{Command, Event, Input, Run, StartRun, Time, Value, mock, reserve};
 //!
 //! // A reader makes this from a file; here it is written out: one node that greets.
 //! let bundle = serde_json::from_str(r#"{
@@ -38,19 +37,23 @@
 //!     for command in step.commands { // ... then performed
 //!         let Command::RunTask(order) = command else { continue };
 //!         let task = run.graph().tasks[&order.task].clone();
-//!         let mut machine = TaskMachine::start(task, order.input, order.feedback, order.overrides);
+//!         let mut task = TaskExecution::start(&order, task, ExecutionRules::of_worker(&order, 0, None));
 //!         let outcome = loop {
-//!             match machine.ask() {
-//!                 Ask::Done(outcome) => break outcome,
-//!                 Ask::Perform(call) => {
-//!                     let wonder_core::def::Implementation::Mock(script) = &call.action.def.implementation else {
+//!             let (result, spend) = match task.next(|call| reserve::worst_try(&call.action)) {
+//!                 Next::Done(outcome) => break outcome,
+//!                 Next::Try(Try { call, number, .. }) => {
+//!                     let Some(Work::Mock(script)) = &call.action.work else {
 //!                         panic!("this host can only mock");
 //!                     };
-//!                     machine.answer(mock::outcome(script, order.attempt - 1, &call.scope).result);
+//!                     let answer = mock::outcome(script, number, &call.scope);
+//!                     (answer.result.map_err(TryFailure::answered), answer.spend)
 //!                 }
+//!             };
+//!             if let Some(again) = task.tried(result, &spend) {
+//!                 now = now.plus(again.delay_ms);
 //!             }
 //!         };
-//!         let report = TaskReport { outcome, spend: Default::default(), tries: 0 };
+//!         let report = task.report(outcome, 0);
 //!         inbox.push(Input::TaskFinished { token: order.token, attempt: order.attempt, report });
 //!     }
 //!     now = now.plus(1);
@@ -70,6 +73,7 @@ pub mod command;
 mod decide;
 pub mod default_rules;
 pub mod event;
+pub mod execution;
 pub mod input;
 pub mod lifecycle;
 pub mod mock;

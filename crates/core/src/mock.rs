@@ -2,11 +2,10 @@
 //! same part; the host keeps the delay.
 
 use crate::cost::{Allowance, Spend};
-use crate::def::{Mock, MockOutcome, MockUsage, Tree};
+use crate::def::{Mock, MockUsage};
 use crate::error::{ErrorKind, Failure};
-use crate::expr::EvalError;
-use crate::template::Template;
-use crate::value::{Map, Value};
+use crate::graph::{MockOutcomeSpec, MockSpec};
+use crate::value::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct MockAnswer {
@@ -16,19 +15,19 @@ pub struct MockAnswer {
 }
 
 /// The outcome of try `number` (from 0); the last repeats. `scope` is what templates see.
-pub fn outcome(mock: &Mock, number: u32, scope: &Value) -> MockAnswer {
-    let last = MockOutcome::default();
+pub fn outcome(mock: &MockSpec, number: u32, scope: &Value) -> MockAnswer {
+    let last = MockOutcomeSpec::default();
     let scripted = mock.outcomes.get(number as usize).or(mock.outcomes.last()).unwrap_or(&last);
-    let result = match &scripted.error {
-        Some(error) => {
-            let text = error.message.as_ref().map_or("as scripted", |m| m.as_str());
-            let message = render(text, scope).unwrap_or_else(|e| e.message);
-            Err(Failure::new(error.kind, message))
+    let result = match (&scripted.error, &scripted.output) {
+        (Some(error), _) => {
+            let message = error.message.as_ref().map(|message| message.render(scope));
+            let message = message.unwrap_or_else(|| Ok("as scripted".to_owned()));
+            Err(Failure::new(error.kind, message.unwrap_or_else(|error| error.message)))
         }
-        None => match &scripted.output {
-            None => Ok(Value::empty_map()),
-            Some(tree) => fill(tree, scope).map_err(|e| Failure::new(ErrorKind::ExpressionError, e.message)),
-        },
+        (None, None) => Ok(Value::empty_map()),
+        (None, Some(tree)) => {
+            tree.render(scope).map_err(|error| Failure::new(ErrorKind::ExpressionError, error.message))
+        }
     };
     let spend = Spend {
         usd_micros: scripted.usage.usd_micros,
@@ -48,30 +47,4 @@ pub fn worst(mock: &Mock) -> Allowance {
         tokens: of(|usage| usage.input_tokens + usage.output_tokens),
         calls: 1,
     }
-}
-
-/// JSON whose texts are templates, rendered. The one way to fill such a field, for workers too.
-pub fn fill(tree: &Tree, scope: &Value) -> Result<Value, EvalError> {
-    match tree {
-        Tree::Text(text) => Ok(Value::from(render(text.as_str(), scope)?)),
-        Tree::Literal(value) => Ok(value.clone()),
-        Tree::List(items) => {
-            Ok(Value::from(items.iter().map(|i| fill(i, scope)).collect::<Result<Vec<_>, _>>()?))
-        }
-        Tree::Map(entries) => {
-            let mut map = Map::new();
-            for (key, value) in entries {
-                map.insert(key.clone(), fill(value, scope)?);
-            }
-            Ok(Value::from(map))
-        }
-    }
-}
-
-fn render(text: &str, scope: &Value) -> Result<String, EvalError> {
-    if !text.contains('{') {
-        return Ok(text.to_owned());
-    }
-    let template = Template::compile(text).map_err(|e| EvalError { message: e.message })?;
-    template.render(scope)
 }

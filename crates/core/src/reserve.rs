@@ -3,7 +3,7 @@
 
 use crate::cost::{Allowance, price_usd_micros};
 use crate::def::{Implementation, LlmCall, ModelProfile, Prices, Text, Tree};
-use crate::graph::{Graph, Task};
+use crate::graph::{Action, Graph, Task};
 use crate::limits::{MODEL_TURNS_MAX, OUTPUT_TOKENS_RESERVED};
 use crate::value::Value;
 
@@ -27,6 +27,11 @@ pub fn worst_action(
         Implementation::Mock(mock) => crate::mock::worst(mock),
         _ => Allowance::default(),
     }
+}
+
+/// The same for whoever makes the try. A model call is bounded by its own profile.
+pub fn worst_try(action: &Action) -> Allowance {
+    worst_action(&action.def.implementation, |_| Allowance::default())
 }
 
 /// The most that a call can cost which sends so many bytes at first. A prompt has at most as many tokens as

@@ -106,6 +106,9 @@ pub struct Token {
     /// Dispatches by decision so far.
     pub attempt: u32,
     pub generation: u32,
+    /// Tries of its actions that attempts have reported, beyond the first of each.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tries: u32,
     pub overrides: Overrides,
     /// How often each rule has answered a failure of this token.
     #[serde(default, skip_serializing_if = "is_default", with = "pairs")]

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use crate::command::Overrides;
-use crate::def::{Name, OnFailure, StepVerdict};
+use crate::def::{ModelProfile, Name, OnFailure, StepVerdict};
 use crate::error::{ErrorKind, Failure};
 use crate::expr::{EvalError, Scope};
-use crate::graph::{Action, Assertion, AssertionTest, Coordinated, Step, StepInput, Task, WriteTo};
+use crate::graph::{Action, Assertion, AssertionTest, Coordinated, Step, StepInput, Task, Work, WriteTo};
 use crate::input::TaskOutcome;
 use crate::path::Root;
 use crate::schema::{Schema, Violation};
@@ -39,11 +39,45 @@ pub enum Ask {
 #[derive(Clone, Debug)]
 pub struct ActionCall {
     pub step: Name,
+    /// Which of the calls that its step makes: 0 is the step's own, further ones are those of its tools.
+    pub number: u32,
     pub action: Arc<Action>,
     pub input: Value,
     /// What the action's templates and expressions see: the keys of its input, and `input`.
     pub scope: Value,
     pub overrides: Overrides,
+}
+
+impl ActionCall {
+    /// A call of a tool that this call makes: the `number`-th, from 1, so that a tool called twice has two
+    /// effects. The arguments are checked against what the tool requires.
+    pub fn of_tool(&self, number: u32, tool: &Arc<Action>, arguments: Value) -> Result<ActionCall, Failure> {
+        assert!(number > 0, "0 is the step's own call");
+        if let Some(schema) = &tool.requires {
+            violated(&format!("the arguments of {}", tool.name), schema.check(&arguments))?;
+        }
+        Ok(ActionCall {
+            step: self.step.clone(),
+            number,
+            action: tool.clone(),
+            scope: template_scope(&arguments, true),
+            input: arguments,
+            overrides: Overrides::default(),
+        })
+    }
+
+    /// The model profile that the call uses, with what responses to failures changed; None if it names
+    /// none, or is no model call.
+    pub fn profile(&self) -> Option<(&Name, &ModelProfile)> {
+        let Some(Work::LlmCall(call)) = &self.action.work else { return None };
+        call.profile(self.overrides.model.as_ref(), self.overrides.downgrades)
+    }
+
+    /// The tools that the call offers, with what responses to failures changed.
+    pub fn tools(&self) -> Vec<&Arc<Action>> {
+        let Some(Work::LlmCall(call)) = &self.action.work else { return Vec::new() };
+        call.tools(self.overrides.tools.as_deref())
+    }
 }
 
 impl TaskMachine {
@@ -142,7 +176,7 @@ impl TaskMachine {
         }
         let scope = template_scope(&input, mapped);
         let (action, overrides) = (step.action.clone(), self.overrides.clone());
-        Ok(ActionCall { step: step.reference.clone(), action, input, scope, overrides })
+        Ok(ActionCall { step: step.reference.clone(), number: 0, action, input, scope, overrides })
     }
 
     fn finish(&mut self, step: &Step, result: Result<Value, Failure>) {

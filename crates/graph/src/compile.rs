@@ -16,14 +16,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
+pub(super) use actions::{CompiledAction, actions};
 pub(super) use tasks::is_lone_action;
 
 use self::actions::KnownAction;
 use self::rules::add_dependents;
 use crate::flow::Flow;
 use crate::parsed::Parsed;
+use crate::readings;
 use crate::scope::Scopes;
 use crate::shape::{Fault, Part, Shape};
+use crate::texts::BadText;
 use crate::{Graph, MapTree, Mutation, Node, Task, Unit, WriteTo, codes};
 use wonder_lang::def::{Bundle, Name, SchemaDef, Spot, Text, Tree, Writes};
 use wonder_lang::expr::Expr;
@@ -31,7 +34,6 @@ use wonder_lang::limits::{MUTATIONS_MAX, NODES_MAX, WORKFLOW_TIMEOUT_MS};
 use wonder_lang::path::Target;
 use wonder_lang::problem::Problem;
 use wonder_lang::schema::Schema;
-use wonder_lang::template::Template;
 
 /// Why a definition is no graph. One that was accepted once never gives this, unless it was changed since.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -104,13 +106,16 @@ impl<'a, 's> Compiler<'a, 's> {
             return Err(CannotCompile::new(fault.to_string()));
         }
         let (apart, on_nodes) = (HashMap::new(), BTreeMap::new());
-        let actions = HashMap::new();
-        let mut compiler = Compiler { bundle, shape, flow, scopes, parsed, actions, apart, on_nodes };
-        for (name, def) in &bundle.actions {
-            let known = compiler.action(name, def)?;
-            compiler.actions.insert(name.clone(), known);
+        let mut parsed = parsed;
+        let mut actions = HashMap::new();
+        for (name, compiled) in actions::actions(bundle, &mut parsed) {
+            if let Some(bad) = compiled.bad.first() {
+                return Err(CannotCompile::new(format!("action `{name}`: {bad}")));
+            }
+            let readings = Arc::new(readings::of_texts(&compiled.texts));
+            actions.insert(name, KnownAction { action: compiled.action, readings });
         }
-        Ok(compiler)
+        Ok(Compiler { bundle, shape, flow, scopes, parsed, actions, apart, on_nodes })
     }
 
     /// Everything but what the workflow says of itself.
@@ -153,17 +158,8 @@ impl<'a, 's> Compiler<'a, 's> {
         self.parsed.expr(text).map_err(|error| bad(error.message))
     }
 
-    fn template(&mut self, text: &Text) -> Compiled<Template> {
-        let bad = |error| CannotCompile::new(format!("`{text}` is not a template: {error}"));
-        self.parsed.template(text).map_err(|error| bad(error.message))
-    }
-
     fn optional_expr(&mut self, text: Option<&Text>) -> Compiled<Option<Expr>> {
         text.map(|text| self.expr(text)).transpose()
-    }
-
-    fn optional_template(&mut self, text: Option<&Text>) -> Compiled<Option<Template>> {
-        text.map(|text| self.template(text)).transpose()
     }
 
     fn schema(&mut self, def: Option<&SchemaDef>) -> Compiled<Option<Schema>> {
@@ -241,6 +237,18 @@ impl Whole {
             mutations_max: workflow.mutations_max.unwrap_or(MUTATIONS_MAX),
             nodes_max: workflow.nodes_max.unwrap_or(NODES_MAX),
             mutations,
+        }
+    }
+}
+
+impl fmt::Display for BadText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BadText::Expr(text, error) => write!(f, "`{text}` is not an expression: {}", error.message),
+            BadText::Template(text, error) => write!(f, "`{text}` is not a template: {}", error.message),
+            BadText::Target(_, error) => f.write_str(&error.message),
+            BadText::Schema(_, key, message) => write!(f, "{key} is no JSON Schema: {message}"),
+            BadText::Missing(message) => f.write_str(message),
         }
     }
 }

@@ -19,12 +19,14 @@ mod readings;
 pub mod schedule;
 mod scope;
 mod shape;
+mod task;
 #[cfg(test)]
 mod tests;
 mod texts;
 mod work;
 
 pub use compile::CannotCompile;
+pub use task::*;
 pub use work::*;
 
 use std::collections::{BTreeMap, HashMap};
@@ -360,14 +362,7 @@ impl Graph {
 
     /// The profile reached by following `cheaper` so many times, or as far as it goes.
     pub fn cheaper(&self, model: &Name, times: usize) -> Name {
-        let mut name = model;
-        for _ in 0..times {
-            match self.models.get(name).and_then(|profile| profile.cheaper.as_ref()) {
-                Some(cheaper) => name = &cheaper.text,
-                None => break,
-            }
-        }
-        name.clone()
+        work::cheaper(&self.models, model, times).clone()
     }
 
     pub fn is_dag(&self) -> bool {

@@ -1,8 +1,7 @@
 //! What the texts of an action read. Whether each may is for the place that uses the action to say.
 
-use crate::parsed::Parsed;
-use crate::texts::{self, TextKind};
-use wonder_lang::def::{ActionDef, Bundle, Implementation, LlmCall, Name, Spot, Text};
+use crate::texts::{ActionText, TextKind};
+use wonder_lang::def::{Name, Spot, Text};
 use wonder_lang::expr::Read;
 
 /// One path that one text of an action reads.
@@ -43,41 +42,17 @@ impl Reading {
     }
 }
 
-/// What the texts of an action read, those of its prompt included. A text that does not parse reads nothing.
-pub(super) fn of_action(def: &ActionDef, bundle: &Bundle, parsed: &mut Parsed) -> Vec<Reading> {
-    let mut found = Vec::new();
-    texts::each(def, &mut |kind, text| of_text(kind, text, None, parsed, &mut found));
-    let Implementation::LlmCall(LlmCall { prompt_spec: Some(name), .. }) = &def.implementation else {
-        return found;
-    };
-    if let Some(prompt) = bundle.prompts.get(&name.text) {
-        for text in prompt.system.iter().chain([&prompt.template]) {
-            of_text(TextKind::Template, text, Some(name), parsed, &mut found);
-        }
-    }
-    found
+/// What the texts of an action read, path by path.
+pub(super) fn of_texts(texts: &[ActionText]) -> Vec<Reading> {
+    texts.iter().flat_map(of_text).collect()
 }
 
-fn of_text(
-    kind: TextKind,
-    text: &Text,
-    prompt: Option<&Text>,
-    parsed: &mut Parsed,
-    found: &mut Vec<Reading>,
-) {
-    let mut add = |reads: &[Read]| {
-        found.extend(reads.iter().map(|read| Reading {
-            read: read.clone(),
-            text: text.text.clone(),
-            spot: prompt.map_or(text.spot, |name| name.spot),
-            kind,
-            prompt: prompt.map(|name| name.text.clone()),
-        }));
-    };
-    match kind {
-        TextKind::Template | TextKind::CalleeTemplate => {
-            parsed.template(text).iter().for_each(|template| add(template.reads()));
-        }
-        TextKind::Expr | TextKind::Callee => parsed.expr(text).iter().for_each(|expr| add(expr.reads())),
-    }
+fn of_text(text: &ActionText) -> impl Iterator<Item = Reading> {
+    text.reads.iter().map(|read| Reading {
+        read: read.clone(),
+        text: text.text.text.clone(),
+        spot: text.prompt.as_ref().map_or(text.text.spot, |name| name.spot),
+        kind: text.kind,
+        prompt: text.prompt.as_ref().map(|name| name.text.clone()),
+    })
 }

@@ -1,133 +1,210 @@
-//! The work of a node, compiled: its task, the steps of that, and the action of each.
+//! What a worker needs of an action: its fields with their texts compiled, and for a model call the
+//! profiles, the prompt and the tools that it may use. With its order, a worker needs nothing else.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wonder_lang::def::{ActionDef, Effect, GateTimeout, Name, OnFailure, Retry, StepVerdict};
-use wonder_lang::expr::{Expr, Read};
+use wonder_lang::def::{Isolation, MockUsage, ModelProfile, Name, ShellLimits};
+use wonder_lang::error::ErrorKind;
+use wonder_lang::expr::EvalError;
 use wonder_lang::schema::Schema;
 use wonder_lang::template::Template;
-use wonder_lang::value::Value;
+use wonder_lang::value::{Map, Value};
 
-use crate::{MapTree, WriteTo};
+use crate::Action;
 
-/// A task, compiled. The worker and the coordinator run it by [`crate::task::TaskMachine`].
+/// The action of a worker, by kind.
 #[derive(Clone, Debug)]
-pub struct Task {
-    pub name: Name,
-    pub version: Option<u32>,
-    pub input_schema: Option<Schema>,
-    pub output_schema: Option<Schema>,
-    pub retry: Option<Retry>,
-    pub timeout_ms: Option<u64>,
-    pub steps: Vec<Step>,
-    /// The strongest of its steps.
-    pub effect: Effect,
+pub enum Work {
+    LlmCall(Box<ModelCall>),
+    McpTool(McpCall),
+    HttpRequest(Box<HttpSpec>),
+    Shell(Box<ShellSpec>),
+    ArtifactWrite(ArtifactSpec),
+    ArtifactRead { reference: Template },
+    Mock(MockSpec),
+}
+
+/// JSON whose texts are templates.
+#[derive(Clone, Debug)]
+pub enum TemplateTree {
+    Text(Template),
+    Literal(Value),
+    List(Vec<TemplateTree>),
+    Map(Vec<(Name, TemplateTree)>),
+}
+
+impl TemplateTree {
+    /// The JSON with every text rendered. The one way to fill such a field.
+    pub fn render(&self, scope: &Value) -> Result<Value, EvalError> {
+        match self {
+            TemplateTree::Text(template) => template.render(scope).map(Value::from),
+            TemplateTree::Literal(value) => Ok(value.clone()),
+            TemplateTree::List(items) => {
+                let items = items.iter().map(|item| item.render(scope));
+                Ok(Value::from(items.collect::<Result<Vec<_>, _>>()?))
+            }
+            TemplateTree::Map(entries) => {
+                let mut map = Map::new();
+                for (key, tree) in entries {
+                    map.insert(key.clone(), tree.render(scope)?);
+                }
+                Ok(Value::from(map))
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
-pub struct Step {
-    pub reference: Name,
-    pub action: Arc<Action>,
-    pub input: StepInput,
-    /// None: `state.<ref> = result`, or nothing for `update_context` and `assert`.
-    pub output: Option<Vec<WriteTo>>,
-    pub on_failure: OnFailure,
-    pub condition: Option<StepCondition>,
+pub struct ShellSpec {
+    pub command: CommandSpec,
+    pub cwd: Option<Template>,
+    pub env: Option<TemplateTree>,
+    pub stdin: Option<Template>,
+    /// `[0]` if empty.
+    pub expect_exit: Vec<i32>,
+    pub isolation: Isolation,
+    pub limits: ShellLimits,
+    pub image: Option<Template>,
+    pub network: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
-pub struct StepCondition {
-    pub test: Expr,
-    pub then: StepVerdict,
-    pub otherwise: StepVerdict,
+pub enum CommandSpec {
+    /// Through a shell, every substituted value quoted.
+    Line(Template),
+    /// One argument each, no shell.
+    Arguments(Vec<Template>),
 }
 
 #[derive(Clone, Debug)]
-pub enum StepInput {
-    /// The only step of an inline node: the task's input is the action's. `mapped` tells whether the node
-    /// had an `input_mapping`, so that `input` in its texts is the mapped object itself.
-    Whole {
-        mapped: bool,
-    },
-    Mapped(MapTree),
-    /// What the action's texts name in the task's scope, under their roots; what is absent is left out.
-    Named(Vec<Read>),
+pub struct HttpSpec {
+    pub method: Option<Template>,
+    pub url: Template,
+    pub query: Option<TemplateTree>,
+    pub headers: Option<TemplateTree>,
+    pub json: Option<TemplateTree>,
+    pub body: Option<Template>,
+    /// Status codes (`204`) and classes (`"2xx"`); 2xx if empty.
+    pub expect: Vec<Value>,
+    pub max_bytes: Option<u64>,
+    pub allow_private: bool,
 }
 
 #[derive(Clone, Debug)]
-pub struct Action {
-    pub name: Name,
-    pub def: Arc<ActionDef>,
-    pub requires: Option<Schema>,
-    pub produces: Option<Schema>,
-    /// What the coordinator needs of it, compiled; None for a worker's action.
-    pub coordinated: Option<Coordinated>,
+pub struct MockSpec {
+    pub outcomes: Vec<MockOutcomeSpec>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct MockOutcomeSpec {
+    pub output: Option<TemplateTree>,
+    pub error: Option<MockErrorSpec>,
+    pub delay_ms: Option<u64>,
+    pub usage: MockUsage,
 }
 
 #[derive(Clone, Debug)]
-pub enum Coordinated {
-    UpdateContext { set: Vec<WriteTo> },
-    Assert(Assertion),
-    HumanGate(GateSpec),
-    WorkflowCall(CallSpec),
-    WaitEvent(WaitSpec),
-    Sleep(SleepSpec),
-}
-
-#[derive(Clone, Debug)]
-pub struct Assertion {
-    pub test: AssertionTest,
+pub struct MockErrorSpec {
+    pub kind: ErrorKind,
     pub message: Option<Template>,
 }
 
 #[derive(Clone, Debug)]
-pub enum AssertionTest {
-    That(Expr),
-    Fits { value: Expr, schema: Schema },
-    Scores { score: Expr, at_least: MapTree },
+pub struct McpCall {
+    pub server: Template,
+    pub tool: Template,
+    pub arguments: Option<TemplateTree>,
 }
 
 #[derive(Clone, Debug)]
-pub struct GateSpec {
-    pub title: Template,
-    pub body: Option<Template>,
-    pub form: Option<Schema>,
-    pub assignees: Vec<Template>,
-    pub quorum: Option<u32>,
-    pub timeout_ms: Option<u64>,
-    pub on_timeout: GateTimeout,
-    pub default: Value,
-    pub escalate: Vec<Template>,
-    pub remind_every_ms: Option<u64>,
+pub struct ArtifactSpec {
+    pub artifact_type: Option<Template>,
+    pub name: Template,
+    pub content: Option<TemplateTree>,
+    pub path: Option<Template>,
 }
 
+/// A model call with everything its names stand for.
 #[derive(Clone, Debug)]
-pub struct CallSpec {
-    pub workflow: CalleeSpec,
-    pub catch: bool,
-    pub inherit_timeout: bool,
-    pub inherit_artifacts: bool,
-    pub timeout_ms: Option<u64>,
+pub struct ModelCall {
+    /// The profile it names; a response to a failure may put another in its place.
+    pub model: Option<Name>,
+    /// What its names, and those that responses give it, stand for.
+    pub table: Arc<ModelTable>,
+    /// Its own, else its prompt spec's.
+    pub system: Option<Template>,
+    /// Its own, else its prompt spec's.
+    pub prompt: Option<Template>,
+    pub prompt_spec: Option<PromptUse>,
+    pub messages: Option<TemplateTree>,
+    pub output_schema: Option<Schema>,
+    /// The names of the tools it offers, in the order written.
+    pub offered: Vec<Name>,
+    pub max_turns: Option<u32>,
+    pub max_tokens: Option<u64>,
+    pub temperature: Option<f64>,
+    pub stop: Vec<Name>,
+    pub stream: Option<bool>,
 }
 
-#[derive(Clone, Debug)]
-pub enum CalleeSpec {
-    /// A template, usually a plain name.
-    Named(Template),
-    FromContext(Expr),
+/// Every model profile and every tool of a workflow, by name. The calls of a workflow share one.
+#[derive(Clone, Debug, Default)]
+pub struct ModelTable {
+    pub profiles: BTreeMap<Name, ModelProfile>,
+    pub tools: BTreeMap<Name, Arc<Action>>,
 }
 
+/// What a prompt spec says beside its texts.
 #[derive(Clone, Debug)]
-pub struct WaitSpec {
-    pub event: Template,
-    pub key: Option<Expr>,
-    pub timeout_ms: Option<u64>,
-    /// What the wait gives when its time is over; None: it fails.
-    pub default: Option<Value>,
+pub struct PromptUse {
+    pub name: Name,
+    pub requires: Option<Schema>,
+    pub produces: Option<Schema>,
+    pub examples: Vec<Value>,
 }
 
-#[derive(Clone, Debug)]
-pub enum SleepSpec {
-    For(Template),
-    Until(Expr),
+impl ModelCall {
+    /// The profile to call: the one put in place of the written one, if any, downgraded so many times.
+    /// None: none is named, or it is not known.
+    pub fn profile(&self, instead: Option<&Name>, downgrades: u32) -> Option<(&Name, &ModelProfile)> {
+        let named = instead.or(self.model.as_ref())?;
+        let name = cheaper(&self.table.profiles, named, downgrades as usize);
+        self.table.profiles.get_key_value(name)
+    }
+
+    /// The tools to offer: those put in place of the written ones, if any.
+    pub fn tools(&self, instead: Option<&[Name]>) -> Vec<&Arc<Action>> {
+        instead.unwrap_or(&self.offered).iter().filter_map(|name| self.table.tools.get(name)).collect()
+    }
+}
+
+/// The profile reached by following `cheaper` so many times, or as far as it goes.
+pub(super) fn cheaper<'m>(
+    models: &'m BTreeMap<Name, ModelProfile>,
+    name: &'m Name,
+    times: usize,
+) -> &'m Name {
+    let mut name = name;
+    for _ in 0..times {
+        match models.get(name).and_then(|profile| profile.cheaper.as_ref()) {
+            Some(cheaper) => name = &cheaper.text,
+            None => break,
+        }
+    }
+    name
+}
+
+/// The secrets that the texts of an action read.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SecretReads {
+    pub names: BTreeSet<Name>,
+    /// A text reads `secret` itself, which names none.
+    pub whole: bool,
+}
+
+impl SecretReads {
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && !self.whole
+    }
 }

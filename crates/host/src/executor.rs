@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
-use wonder_actions::{Job, Said, Sink, Stream, Worker};
+use wonder_actions::{Job, OutputLine, Sink, Stream, Worker};
 use wonder_core::command::TaskOrder;
 use wonder_core::def::{Effect, Implementation, Name};
 use wonder_core::error::{ErrorKind, Failure};
@@ -156,10 +156,6 @@ impl Executor {
     pub(crate) fn has_tasks_of(&self, run: &Name) -> bool {
         let first = TaskKey { run: run.clone(), token: TokenId(0), attempt: 0 };
         self.out.range(first..).next().is_some_and(|(key, _)| key.run == *run)
-    }
-
-    pub(crate) fn forget(&self, run: &Name) {
-        self.worker.forget(run);
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -308,7 +304,7 @@ struct LineSink {
 }
 
 impl Sink for LineSink {
-    fn say(&self, said: Said) {
+    fn line(&self, said: OutputLine) {
         let number = self.said.fetch_add(1, Ordering::Relaxed);
         let text = match number {
             0..LINES_MAX => cut(said.text),

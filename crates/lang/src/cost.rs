@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::def::{Name, Prices, is_default};
-use crate::error::{AT_ALLOWANCE, ErrorKind, Failure};
-use crate::value::Value;
+use crate::error::Failure;
 
 /// What one attempt, node or run spent. Dollars are millionths.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -80,10 +79,8 @@ impl Allowance {
         let told = |amount: u64| (amount > 0).then_some(amount);
         let limits = [told(self.usd_micros), told(self.tokens), told(self.calls)];
         let broken = over(limits, [spent.usd_micros, spent.tokens(), spent.calls], wanted)?;
-        let details =
-            [(AT_ALLOWANCE, Value::Bool(true)), ("cause", cause.map_or(Value::Null, Failure::to_value))];
         let message = format!("the task stops at what was reserved for it: {broken}");
-        Some(Failure::new(ErrorKind::BudgetExceeded, message).with_details(Value::map(details)))
+        Some(Failure::stopped_at_allowance(message, cause))
     }
 }
 

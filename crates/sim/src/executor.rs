@@ -1,27 +1,26 @@
-//! Tasks without workers: an order goes through the same [`TaskMachine`] that a worker drives, and how long
+//! Tasks without workers: an order goes through the same [`TaskExecution`] that a worker drives, and how long
 //! it would take is counted instead of waited for. A scripted outcome is how the action went after all its
 //! tries; an action's own `mock` is tried as its `retry_policy` says, and once without one: the tries that a
 //! worker makes by default would only blur what a scenario is about.
 
 use std::collections::BTreeMap;
 
-use wonder_core::backoff;
 use wonder_core::command::TaskOrder;
-use wonder_core::cost::{Allowance, Spend, price_usd_micros};
-use wonder_core::def::{Effect, Implementation, Mock, Name};
+use wonder_core::cost::{Spend, price_usd_micros};
+use wonder_core::def::{Backoff, Implementation, Name, Retry};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::TokenId;
-use wonder_core::graph::{Action, Graph};
+use wonder_core::execution::{ExecutionRules, Next, TaskExecution, Try, TryFailure};
+use wonder_core::graph::{Action, Graph, Work};
 use wonder_core::input::{TaskOutcome, TaskReport};
-use wonder_core::mock;
-use wonder_core::reserve::worst_action;
-use wonder_core::task::{ActionCall, Ask, TaskMachine, mutations_at};
+use wonder_core::mock::{self, MockAnswer};
+use wonder_core::task::ActionCall;
 use wonder_core::value::Value;
 
 use crate::outcomes::{Act, ActionRequest, At, OnCancel, Outcomes};
 
-/// Steps of one task, a bound that no real one comes near.
-const STEPS_MAX: usize = 10_000;
+/// Tries of one task, a bound that no real one comes near.
+const TRIES_MAX: usize = 10_000;
 
 /// One attempt from its start to its report.
 #[derive(Clone, Debug)]
@@ -96,50 +95,11 @@ pub fn perform(
         done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
         return done;
     };
-    let mut machine = TaskMachine::start(
-        task.clone(),
-        order.input.clone(),
-        order.feedback.clone(),
-        order.overrides.clone(),
-    );
-    for _ in 0..STEPS_MAX {
-        let call = match machine.ask() {
-            Ask::Done(outcome) => {
-                done.outcome = if order.may_mutate { with_plan(outcome) } else { outcome };
-                break;
-            }
-            Ask::Perform(call) => call,
-        };
-        let asked = ActionRequest {
-            at: *at,
-            step: &call.step,
-            action: &call.action,
-            try_number: tries.number(order, &call.step),
-        };
-        let spent = done.spend_until(done.duration_ms);
-        if let Some(failure) = order.allowance.stops(&spent, &worst(&call), None) {
-            done.outcome = TaskOutcome::Failed { failure, retry: false, step: Some(call.step.clone()) };
-            break;
-        }
-        let act = within_own_time(&call, act(&call, &asked, outcomes, (&order.allowance, &spent)));
-        let ends_ms = done.duration_ms + act.delay_ms;
-        if let Some(timeout_ms) = order.timeout_ms.filter(|limit| ends_ms > *limit) {
-            done.outcome = TaskOutcome::TimedOut { after_ms: timeout_ms };
-            done.duration_ms = timeout_ms;
-            break;
-        }
-        tries.tried(order, &call.step, act.tries + 1);
-        done.tries += act.tries;
-        done.duration_ms = ends_ms;
-        done.spent.push((ends_ms, priced(act.spend, &call.action, graph)));
-        match act.result {
-            Err(failure) if failure.is_at_allowance() => {
-                done.outcome = TaskOutcome::Failed { failure, retry: false, step: Some(call.step.clone()) };
-                break;
-            }
-            result => machine.answer(result),
-        }
-    }
+    let mut execution = TaskExecution::start(order, task.clone(), rules());
+    let mut play = Play { order, graph, at, outcomes, tries, done, action: Elapsed::default() };
+    let outcome = (0..TRIES_MAX).find_map(|_| play.next(&mut execution));
+    let mut done = play.done;
+    done.outcome = outcome.unwrap_or(TaskOutcome::Cancelled);
     if let Some((after_ms, failure)) = lost {
         done.duration_ms = after_ms;
         done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
@@ -147,97 +107,135 @@ pub fn perform(
     done
 }
 
-/// What a planning task adds, as a worker reads it.
-fn with_plan(outcome: TaskOutcome) -> TaskOutcome {
-    let TaskOutcome::Completed { mut result } = outcome else { return outcome };
-    let Some(path) = mutations_at(&result) else { return TaskOutcome::Completed { result } };
-    match result.get_path(&path).map(wonder_spec::mutations) {
-        Some(Ok(stored)) => result.set_path(&path, stored),
-        Some(Err(why)) => {
-            let failure = Failure::new(ErrorKind::MutationRefused, why);
-            return TaskOutcome::Failed { failure, retry: false, step: None };
-        }
-        None => {}
-    }
-    TaskOutcome::Completed { result }
+/// A task under way.
+struct Play<'p> {
+    order: &'p TaskOrder,
+    graph: &'p Graph,
+    at: &'p At<'p>,
+    outcomes: &'p dyn Outcomes,
+    tries: &'p mut Tries,
+    done: Performance,
+    action: Elapsed,
 }
 
-/// How an action went, complete.
-struct Acted {
+impl Play<'_> {
+    /// Plays the next try, or says how the task ended.
+    fn next(&mut self, execution: &mut TaskExecution) -> Option<TaskOutcome> {
+        let Try { call, first, number } =
+            match execution.next(|call| wonder_core::reserve::worst_try(&call.action)) {
+                Next::Done(outcome) => return Some(outcome),
+                Next::Try(next) => next,
+            };
+        if first {
+            self.action = Elapsed { since_ms: self.done.duration_ms, ..Elapsed::default() };
+        }
+        self.action.tries += 1;
+        let (step, try_number) = (call.step.clone(), self.tries.number(self.order, &call.step));
+        let asked = ActionRequest { at: *self.at, step: &step, action: &call.action, try_number };
+        let played = Played::of(call, &asked, number, self.outcomes);
+        let spend = priced(played.spend, &call.action, self.graph);
+        let ends_ms = self.done.duration_ms + played.delay_ms;
+        let own_ms = call.action.def.execution.timeout_ms.map(|own_ms| self.action.since_ms + own_ms);
+        let again = match (Limit::broken(own_ms, self.order.timeout_ms, ends_ms), played.last) {
+            (Some(Limit::Task(timeout_ms)), _) => {
+                self.done.duration_ms = timeout_ms;
+                return Some(TaskOutcome::TimedOut { after_ms: timeout_ms });
+            }
+            (Some(Limit::Own(end_ms)), _) => {
+                execution.action_timed_out(&spend);
+                self.done.duration_ms = end_ms;
+                None
+            }
+            (None, last) => {
+                self.done.duration_ms = ends_ms;
+                if last {
+                    execution.answered(played.result, &spend);
+                    None
+                } else {
+                    execution.tried(played.result.map_err(TryFailure::answered), &spend)
+                }
+            }
+        };
+        // The simulator's own sum is by time, so that a task that is stopped has spent what it had by then.
+        self.action.spend.add(&Spend { calls: if again.is_some() { 0 } else { spend.calls }, ..spend });
+        self.done.tries = execution.tries();
+        match again {
+            Some(again) => self.done.duration_ms += again.delay_ms,
+            None => {
+                self.tries.tried(self.order, &step, self.action.tries);
+                self.done.spent.push((self.done.duration_ms, std::mem::take(&mut self.action.spend)));
+            }
+        }
+        None
+    }
+}
+
+/// An action with a script of its own is tried as its policy says and once without one, with waits that do
+/// not differ by token; plans are read as people write them.
+fn rules() -> ExecutionRules {
+    let unwritten = Retry { max_attempts: 1, backoff: Backoff::default() };
+    ExecutionRules { unwritten, seed: 0, salt: 0, read_mutations: Some(wonder_spec::mutations) }
+}
+
+/// The action under way: when it began, how often it was tried, and what it spent.
+#[derive(Default)]
+struct Elapsed {
+    since_ms: u64,
+    tries: u32,
+    spend: Spend,
+}
+
+/// Whose time is over, and when, from the task's start.
+#[derive(Clone, Copy)]
+enum Limit {
+    Own(u64),
+    Task(u64),
+}
+
+impl Limit {
+    /// The limit that is broken first by a try that ends then.
+    fn broken(own_ms: Option<u64>, task_ms: Option<u64>, ends_ms: u64) -> Option<Limit> {
+        let own = own_ms.filter(|own_ms| ends_ms > *own_ms);
+        let task = task_ms.filter(|task_ms| ends_ms > *task_ms);
+        match (own, task) {
+            (Some(own), Some(task)) if own <= task => Some(Limit::Own(own)),
+            (_, Some(task)) => Some(Limit::Task(task)),
+            (own, None) => own.map(Limit::Own),
+        }
+    }
+}
+
+/// How a try went.
+struct Played {
     result: Result<Value, Failure>,
     delay_ms: u64,
     spend: Spend,
-    tries: u32,
+    /// Whatever tries there were are over: the result is the action's.
+    last: bool,
 }
 
-/// What the task may spend, and what it has spent before this action.
-type Purse<'a> = (&'a Allowance, &'a Spend);
-
-fn act(call: &ActionCall, asked: &ActionRequest<'_>, outcomes: &dyn Outcomes, purse: Purse<'_>) -> Acted {
-    match outcomes.outcome(asked) {
-        None => usual(call, asked, purse),
-        Some(Act { result: Some(result), delay_ms, spend }) => Acted { result, delay_ms, spend, tries: 0 },
-        Some(Act { result: None, delay_ms, spend }) => Acted { delay_ms, spend, ..usual(call, asked, purse) },
-    }
-}
-
-/// The action's own timeout, as a worker keeps it.
-fn within_own_time(call: &ActionCall, act: Acted) -> Acted {
-    match call.action.def.execution.timeout_ms {
-        Some(limit_ms) if act.delay_ms > limit_ms => {
-            let message = format!("{} took longer than {limit_ms} ms", call.action.def.implementation.kind());
-            let failure = Failure::new(ErrorKind::Timeout, message)
-                .with_details(Value::map([("layer", Value::str("action"))]));
-            Acted { result: Err(failure), delay_ms: limit_ms, ..act }
-        }
-        _ => act,
-    }
-}
-
-/// What an action gives when nobody scripted it: its own `mock`, or something of the right shape.
-fn usual(call: &ActionCall, asked: &ActionRequest<'_>, purse: Purse<'_>) -> Acted {
-    if let Implementation::Mock(script) = &call.action.def.implementation {
-        return tried(script, call, asked.try_number, purse);
-    }
-    Acted {
-        result: Ok(shaped(&call.action, Value::str("ok"))),
-        delay_ms: 0,
-        spend: Spend::default(),
-        tries: 0,
-    }
-}
-
-/// A mock as a worker tries it: again, by its policy, while the world is to blame.
-fn tried(script: &Mock, call: &ActionCall, first: u32, (allowance, before): Purse<'_>) -> Acted {
-    let def = &call.action.def;
-    let policy = def.execution.retry_policy;
-    let (mut delay_ms, mut spend, mut made) = (0, Spend::default(), 0);
-    loop {
-        let answer = mock::outcome(script, first + made, &call.scope);
-        made += 1;
-        delay_ms += answer.delay_ms;
-        spend.add(&answer.spend);
-        let again = policy.filter(|retry| made < retry.max_attempts && def.effect() != Effect::Once);
-        match (answer.result, again) {
-            (Err(failure), Some(retry)) if failure.is_infrastructural() => {
-                // A call and its tries are one call.
-                spend.calls -= answer.spend.calls;
-                let mut spent = before.clone();
-                spent.add(&spend);
-                if let Some(stopped) = allowance.stops(&spent, &worst(call), Some(&failure)) {
-                    spend.calls += answer.spend.calls;
-                    return Acted { result: Err(stopped), delay_ms, spend, tries: made - 1 };
-                }
-                delay_ms += backoff::delay_ms(&retry.backoff, made, 0, 0);
+impl Played {
+    /// As the script says; else its own `mock`, or something of the right shape.
+    fn of(call: &ActionCall, asked: &ActionRequest<'_>, number: u32, outcomes: &dyn Outcomes) -> Played {
+        match outcomes.outcome(asked) {
+            None => Played::usual(call, number),
+            Some(Act { result: Some(result), delay_ms, spend }) => {
+                Played { result, delay_ms, spend, last: true }
             }
-            (result, _) => return Acted { result, delay_ms, spend, tries: made - 1 },
+            Some(Act { result: None, delay_ms, spend }) => {
+                Played { delay_ms, spend, ..Played::usual(call, number) }
+            }
         }
     }
-}
 
-/// The most that one try of an action may cost, as a worker counts it.
-fn worst(call: &ActionCall) -> Allowance {
-    worst_action(&call.action.def.implementation, |_| Allowance::default())
+    fn usual(call: &ActionCall, number: u32) -> Played {
+        if let Some(Work::Mock(script)) = &call.action.work {
+            let MockAnswer { result, delay_ms, spend } = mock::outcome(script, number, &call.scope);
+            return Played { result, delay_ms, spend, last: false };
+        }
+        let result = Ok(shaped(&call.action, Value::str("ok")));
+        Played { result, delay_ms: 0, spend: Spend::default(), last: true }
+    }
 }
 
 /// A scripted result in the shape that such an action gives: `{score: 9}` of a model is its `json`.

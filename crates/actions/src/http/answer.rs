@@ -5,29 +5,33 @@ use std::time::SystemTime;
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
-use wonder_core::def::HttpRequest;
 use wonder_core::error::{ErrorKind, Failure};
-use wonder_core::value::{Map, Value};
+use wonder_core::graph::HttpSpec;
+use wonder_core::value::Value;
 
 use super::request::Request;
 use super::{as_map, broken_network};
+use crate::handler::{TryError, TryResult};
 use crate::texts::tail;
-use crate::tried::{Broken, Tried};
 
 const BYTES_MAX: u64 = 8 << 20;
 /// How much of an unexpected answer a failure carries.
 const TAIL_BYTES: usize = 4 << 10;
 
-pub(super) async fn read(http: &HttpRequest, request: &Request, response: Response) -> Tried {
+pub(super) async fn read(http: &HttpSpec, request: &Request, response: Response) -> TryResult {
     let (status, headers) = (response.status(), response.headers().clone());
-    let expected = is_expected(http, status);
+    let expected = is_expected(&http.expect, status);
     let read = body(http, request, response).await;
     // A failure that says its status is worth more than one about its body.
     let body = if expected { read? } else { read.unwrap_or_default() };
     if !expected {
         let failure = unexpected(request, status, &headers, &body);
         // A server that broke may have done it before it broke.
-        return Err(if status.is_server_error() { Broken::unclear(failure) } else { Broken::known(failure) });
+        return Err(if status.is_server_error() {
+            TryError::unknown(failure)
+        } else {
+            TryError::answered(failure)
+        });
     }
     let json = Value::from_json_str(&body).unwrap_or_default();
     Ok(Value::map([
@@ -38,12 +42,13 @@ pub(super) async fn read(http: &HttpRequest, request: &Request, response: Respon
     ]))
 }
 
-pub(super) fn is_expected(http: &HttpRequest, status: StatusCode) -> bool {
-    if http.expect.is_empty() {
+/// Whether `expect` of an action, 2xx if empty, has this status.
+pub(super) fn is_expected(expect: &[Value], status: StatusCode) -> bool {
+    if expect.is_empty() {
         return status.is_success();
     }
     let code = i64::from(status.as_u16());
-    http.expect.iter().any(|expected| match expected {
+    expect.iter().any(|expected| match expected {
         Value::Int(number) => *number == code,
         Value::String(text) => match text.as_bytes() {
             [class, b'x' | b'X', b'x' | b'X'] => i64::from(*class) - i64::from(b'0') == code / 100,
@@ -53,17 +58,17 @@ pub(super) fn is_expected(http: &HttpRequest, status: StatusCode) -> bool {
     })
 }
 
-async fn body(http: &HttpRequest, request: &Request, mut response: Response) -> Result<String, Broken> {
+async fn body(http: &HttpSpec, request: &Request, mut response: Response) -> Result<String, TryError> {
     let bytes_max = http.max_bytes.unwrap_or(BYTES_MAX);
     let mut bytes = Vec::new();
     loop {
         let chunk = response
             .chunk()
             .await
-            .map_err(|error| Broken::unclear(broken_network(request, "read", &error)))?;
+            .map_err(|error| TryError::unknown(broken_network(request, "read", &error)))?;
         let Some(chunk) = chunk else { break };
         if (bytes.len() + chunk.len()) as u64 > bytes_max {
-            return Err(Broken::unclear(too_large(request, bytes_max)));
+            return Err(TryError::unknown(too_large(request, bytes_max)));
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -81,16 +86,14 @@ fn too_large(request: &Request, bytes_max: u64) -> Failure {
 fn unexpected(request: &Request, status: StatusCode, headers: &HeaderMap, body: &str) -> Failure {
     let kind =
         if status == StatusCode::TOO_MANY_REQUESTS { ErrorKind::RateLimited } else { ErrorKind::HttpStatus };
-    let mut details = Map::new();
-    details.insert("status".into(), Value::Int(status.as_u16().into()));
-    details.insert("headers".into(), as_map(headers));
-    details.insert("body".into(), Value::str(tail(body, TAIL_BYTES)));
+    let details = [("headers", as_map(headers)), ("body", Value::str(tail(body, TAIL_BYTES)))];
     let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    if let Some(ms) = asked.and_then(|text| retry_after_ms(text, SystemTime::now())) {
-        details.insert("retry_after_ms".into(), Value::Int(i64::try_from(ms).unwrap_or(i64::MAX)));
-    }
     let message = format!("{} answered {status}", request.shown());
-    Failure::new(kind, message).with_details(Value::from(details))
+    Failure {
+        status: Some(status.as_u16()),
+        retry_after_ms: asked.and_then(|text| retry_after_ms(text, SystemTime::now())),
+        ..Failure::new(kind, message).with_details(Value::map(details))
+    }
 }
 
 /// Seconds, or a date that has not come yet.
@@ -126,10 +129,7 @@ mod tests {
 
     #[test]
     fn statuses_are_expected_by_number_and_by_class() {
-        let fits = |expect: &[Value], status: u16| {
-            let http = HttpRequest { expect: expect.to_vec(), ..HttpRequest::default() };
-            is_expected(&http, StatusCode::from_u16(status).unwrap())
-        };
+        let fits = |expect: &[Value], status: u16| is_expected(expect, StatusCode::from_u16(status).unwrap());
         assert!(fits(&[], 204) && !fits(&[], 302));
         assert!(fits(&[Value::Int(404), Value::str("2xx")], 404));
         assert!(fits(&[Value::Int(404), Value::str("2XX")], 201));

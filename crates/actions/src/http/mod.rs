@@ -9,50 +9,81 @@ mod guard;
 mod request;
 
 use std::error::Error as _;
+use std::sync::Arc;
 
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
-use wonder_core::def::HttpRequest;
 use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::execution::Delivery;
+use wonder_core::graph::{HttpSpec, Work};
 use wonder_core::value::Value;
 
-pub(crate) use client::Clients;
+use client::Clients;
 use guard::Refused;
 use request::Request;
 
-use crate::errand::Errand;
-use crate::tried::{Broken, Reach, Tried};
+use crate::context::ActionContext;
+use crate::handler::{ActionHandler, Performing, TryError, TryResult};
+use crate::settings::Settings;
 
 const REDIRECTS_MAX: u32 = 5;
 
-pub(crate) async fn perform(errand: &Errand<'_>, http: &HttpRequest) -> Tried {
-    let request = Request::of(errand, http)?;
-    errand.leash.hold(exchange(errand, http, request)).await?
+#[derive(Debug)]
+pub(crate) struct HttpHandler {
+    settings: Arc<Settings>,
+    clients: Clients,
+}
+
+impl HttpHandler {
+    pub(crate) fn new(settings: Arc<Settings>) -> HttpHandler {
+        HttpHandler { settings, clients: Clients::default() }
+    }
+
+    async fn request(&self, context: &ActionContext<'_>, http: &HttpSpec) -> TryResult {
+        let request = Request::of(context, http)?;
+        context.deadline.limit(exchange(self, http, request)).await?
+    }
+}
+
+impl ActionHandler for HttpHandler {
+    fn kinds(&self) -> &[&'static str] {
+        &["http_request"]
+    }
+
+    fn perform<'c>(&'c self, context: &'c mut ActionContext<'_>) -> Performing<'c> {
+        let Some(Work::HttpRequest(http)) = &context.call.action.work else {
+            unreachable!("only requests come here")
+        };
+        Performing::pending(self.request(context, http))
+    }
 }
 
 /// Sends, follows redirects, and reads the answer.
-async fn exchange(errand: &Errand<'_>, http: &HttpRequest, mut request: Request) -> Tried {
+async fn exchange(handler: &HttpHandler, http: &HttpSpec, mut request: Request) -> TryResult {
     let mut hops = 0;
     loop {
         // From the first answer on, something has happened, whatever becomes of the rest.
-        let reach = if hops == 0 { Reach::Nothing } else { Reach::Unclear };
-        let response = send(errand, http, &request).await.map_err(|broken| further(broken, reach))?;
-        let next =
-            if answer::is_expected(http, response.status()) { None } else { next(&request, &response) };
+        let delivery = if hops == 0 { Delivery::NotSent } else { Delivery::Unknown };
+        let response = send(handler, http, &request).await.map_err(|error| error.after(delivery))?;
+        let next = if answer::is_expected(&http.expect, response.status()) {
+            None
+        } else {
+            next(&request, &response)
+        };
         let Some(next) = next else { return answer::read(http, &request, response).await };
         hops += 1;
         if hops > REDIRECTS_MAX {
-            return Err(Broken::known(too_many(&request, response.status())));
+            return Err(TryError::answered(too_many(&request, response.status())));
         }
-        let next = next.map_err(|failure| further(failure.into(), Reach::Unclear))?;
+        let next = next.map_err(|failure| TryError::from(failure).after(Delivery::Unknown))?;
         request.redirect(response.status(), next);
     }
 }
 
-async fn send(errand: &Errand<'_>, http: &HttpRequest, request: &Request) -> Result<Response, Broken> {
-    let permitted = http.allow_private || guard::is_listed(&request.url, &errand.shared.settings.allow_hosts);
+async fn send(handler: &HttpHandler, http: &HttpSpec, request: &Request) -> Result<Response, TryError> {
+    let permitted = http.allow_private || guard::is_listed(&request.url, &handler.settings.allow_hosts);
     guard::check(&request.url, permitted).map_err(|refused| refusal(&refused))?;
-    let clients = &errand.shared.clients;
+    let clients = &handler.clients;
     let client = if permitted { clients.open() } else { clients.guarded() };
     let client = client.map_err(|why| Failure::new(ErrorKind::Internal, why))?;
     let mut sending =
@@ -64,7 +95,7 @@ async fn send(errand: &Errand<'_>, http: &HttpRequest, request: &Request) -> Res
 }
 
 /// What a failed sending means. Only what broke while connecting has surely not gone out.
-fn unsent(request: &Request, error: reqwest::Error) -> Broken {
+fn unsent(request: &Request, error: reqwest::Error) -> TryError {
     if let Some(refused) = causes(&error).find_map(|cause| cause.downcast_ref::<Refused>()) {
         return refusal(refused).into();
     }
@@ -75,15 +106,7 @@ fn unsent(request: &Request, error: reqwest::Error) -> Broken {
     if error.is_connect() {
         return broken_network(request, "connect", &error).into();
     }
-    Broken::unclear(broken_network(request, "send", &error))
-}
-
-/// A failure after something has gone out already is not a failure before it.
-fn further(broken: Broken, reach: Reach) -> Broken {
-    match broken {
-        Broken::Failed { failure, reach: Reach::Nothing } => Broken::Failed { failure, reach },
-        broken => broken,
-    }
+    TryError::unknown(broken_network(request, "send", &error))
 }
 
 fn broken_network(request: &Request, phase: &str, error: &reqwest::Error) -> Failure {
@@ -119,8 +142,7 @@ fn next(request: &Request, response: &Response) -> Option<Result<Url, Failure>> 
 
 fn too_many(request: &Request, status: StatusCode) -> Failure {
     let message = format!("{} was redirected more than {REDIRECTS_MAX} times", request.shown());
-    let details = Value::map([("status", Value::Int(status.as_u16().into()))]);
-    Failure::new(ErrorKind::HttpStatus, message).with_details(details)
+    Failure::new(ErrorKind::HttpStatus, message).with_status(status.as_u16())
 }
 
 /// Whether two addresses are of one server, so that what is for the one is for the other.

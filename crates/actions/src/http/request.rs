@@ -4,15 +4,14 @@
 
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use reqwest::{Method, StatusCode, Url};
-use wonder_core::def::HttpRequest;
 use wonder_core::error::{ErrorKind, Failure};
-use wonder_core::mock::fill;
+use wonder_core::graph::HttpSpec;
 
 use super::{is_safe, same_server};
-use crate::errand::Errand;
-use crate::pieces::{Piece, pieces};
+use crate::context::ActionContext;
+use crate::parts::{Part, parts};
 use crate::redact::percent_encoded;
-use crate::texts::{compile, pairs, render, unfilled};
+use crate::texts::{bad_field, pairs, render, render_tree};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// What may follow a redirect to another server; everything else may be a credential.
@@ -27,13 +26,13 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn of(errand: &Errand<'_>, http: &HttpRequest) -> Result<Request, Failure> {
-        let scope = &errand.scope;
+    pub(super) fn of(context: &ActionContext<'_>, http: &HttpSpec) -> Result<Request, Failure> {
+        let scope = context.scope;
         let method = match &http.method {
             None => Method::GET,
             Some(text) => method(&render(text, "method", scope)?)?,
         };
-        let mut url = url(errand, http)?;
+        let mut url = url(context, http)?;
         for (name, values) in pairs(http.query.as_ref(), "query", scope)? {
             for value in values.into_iter().flatten() {
                 url.query_pairs_mut().append_pair(&name, &value);
@@ -50,13 +49,13 @@ impl Request {
             (Some(tree), _) => {
                 let json = HeaderValue::from_static("application/json");
                 headers.entry(CONTENT_TYPE).or_insert(json);
-                Some(fill(tree, scope).map_err(|error| unfilled("json", &error.message))?.to_string())
+                Some(render_tree(tree, "json", scope)?.to_string())
             }
             (None, Some(text)) => Some(render(text, "body", scope)?),
             (None, None) => None,
         };
         if !is_safe(&method) {
-            let key = header_value(&IDEMPOTENCY_KEY, &errand.key())?;
+            let key = header_value(&IDEMPOTENCY_KEY, &context.key())?;
             headers.entry(IDEMPOTENCY_KEY).or_insert(key);
         }
         Ok(Request { method, url, headers, body })
@@ -98,13 +97,12 @@ impl Request {
 
 fn method(text: &str) -> Result<Method, Failure> {
     Method::from_bytes(text.trim().to_ascii_uppercase().as_bytes())
-        .map_err(|_| unfilled("method", &format!("{text:?} is no method")))
+        .map_err(|_| bad_field("method", &format!("{text:?} is no method")))
 }
 
-fn url(errand: &Errand<'_>, http: &HttpRequest) -> Result<Url, Failure> {
-    let template = compile(&http.url, "url")?;
-    let pieces = pieces(&template, &errand.scope).map_err(|why| unfilled("url", &why))?;
-    let text = address(&pieces);
+fn url(context: &ActionContext<'_>, http: &HttpSpec) -> Result<Url, Failure> {
+    let parts = parts(&http.url, context.scope).map_err(|why| bad_field("url", &why))?;
+    let text = address(&parts);
     let url = Url::parse(&text).map_err(|error| {
         let message = format!("`url`: {text:?} is no address ({error}): expected http:// or https://");
         Failure::new(ErrorKind::ExpressionError, message)
@@ -112,13 +110,13 @@ fn url(errand: &Errand<'_>, http: &HttpRequest) -> Result<Url, Failure> {
     Ok(url)
 }
 
-fn address(pieces: &[Piece]) -> String {
+fn address(parts: &[Part]) -> String {
     let mut text = String::new();
-    for (at, piece) in pieces.iter().enumerate() {
-        match piece {
-            Piece::Written(written) => text.push_str(if at == 0 { written.trim_start() } else { written }),
-            Piece::Value(value) if at == 0 && is_address(value) => text.push_str(value),
-            Piece::Value(value) => text.push_str(&percent_encoded(value)),
+    for (at, part) in parts.iter().enumerate() {
+        match part {
+            Part::Written(written) => text.push_str(if at == 0 { written.trim_start() } else { written }),
+            Part::Value(value) if at == 0 && is_address(value) => text.push_str(value),
+            Part::Value(value) => text.push_str(&percent_encoded(value)),
         }
     }
     text
@@ -132,12 +130,12 @@ fn is_address(value: &str) -> bool {
 
 fn header_name(name: &str) -> Result<HeaderName, Failure> {
     HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| unfilled("headers", &format!("{name:?} cannot be the name of a header")))
+        .map_err(|_| bad_field("headers", &format!("{name:?} cannot be the name of a header")))
 }
 
 fn header_value(name: &HeaderName, value: &str) -> Result<HeaderValue, Failure> {
     HeaderValue::from_bytes(value.trim().as_bytes()).map_err(|_| {
-        unfilled("headers", &format!("the value of `{name}` has a line break or another control character"))
+        bad_field("headers", &format!("the value of `{name}` has a line break or another control character"))
     })
 }
 
@@ -147,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_value_cannot_leave_its_place_in_an_address() {
-        let (written, value) = (|t: &str| Piece::Written(t.into()), |t: &str| Piece::Value(t.into()));
+        let (written, value) = (|t: &str| Part::Written(t.into()), |t: &str| Part::Value(t.into()));
         let cases = [
             (
                 vec![written("https://a.example/u/"), value("../x?y=1#z")],
@@ -167,8 +165,8 @@ mod tests {
                 "https://a.example/http%3A%2F%2Fc.example",
             ),
         ];
-        for (pieces, expected) in cases {
-            assert_eq!(address(&pieces), expected);
+        for (parts, expected) in cases {
+            assert_eq!(address(&parts), expected);
         }
     }
 

@@ -10,17 +10,19 @@ use std::time::{Duration, SystemTime};
 
 use tokio::process::Command;
 use tokio::sync::OnceCell;
-use wonder_core::def::{Shell, ShellLimits};
+use wonder_core::def::ShellLimits;
 use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::graph::ShellSpec;
 
+use super::ShellHandler;
 use super::isolation::program;
 use super::plan::Plan;
 use super::process::Launch;
-use crate::errand::Errand;
+use crate::context::ActionContext;
+use crate::handler::TryError;
 use crate::reaper::Container;
 use crate::settings::Settings;
-use crate::texts::{render, unfilled};
-use crate::tried::Broken;
+use crate::texts::{bad_field, render};
 
 const WORK: &str = "/workspace";
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -31,15 +33,20 @@ const CLIENT_READS: [&str; 4] = ["DOCKER_", "CONTAINER", "PATH", "HOME"];
 #[derive(Debug, Default)]
 pub(crate) struct Runtimes(OnceCell<PathBuf>);
 
-pub(super) async fn launch(errand: &Errand<'_>, shell: &Shell, plan: Plan) -> Result<Launch, Broken> {
-    let image = shell.image.as_ref().ok_or_else(|| unfilled("image", "isolation: container needs one"))?;
-    let image = render(image, "image", &errand.scope)?;
+pub(super) async fn launch(
+    handler: &ShellHandler,
+    context: &ActionContext<'_>,
+    shell: &ShellSpec,
+    plan: Plan,
+) -> Result<Launch, TryError> {
+    let image = shell.image.as_ref().ok_or_else(|| bad_field("image", "isolation: container needs one"))?;
+    let image = render(image, "image", context.scope)?;
     if image.is_empty() || image.starts_with('-') {
-        return Err(unfilled("image", &format!("{image:?} is no name of an image")).into());
+        return Err(bad_field("image", &format!("{image:?} is no name of an image")).into());
     }
-    let settings = &errand.shared.settings;
-    let runtime = errand.shared.runtimes.0.get_or_try_init(|| find(settings));
-    let runtime = errand.leash.hold(runtime).await??;
+    let settings = &handler.settings;
+    let runtime = handler.runtimes.0.get_or_try_init(|| find(settings));
+    let runtime = context.deadline.limit(runtime).await??;
     let name = fresh_name();
     let command = words(runtime, (&name, &image), shell, &plan)?;
     let variables = plan.variables.iter().map(|(name, value)| (name.clone(), OsString::from(value)));
@@ -53,11 +60,11 @@ pub(super) async fn launch(errand: &Errand<'_>, shell: &Shell, plan: Plan) -> Re
 fn words(
     runtime: &Path,
     (name, image): (&str, &str),
-    shell: &Shell,
+    shell: &ShellSpec,
     plan: &Plan,
 ) -> Result<Vec<OsString>, Failure> {
     let Ok(inner) = plan.cwd.strip_prefix(&plan.workdir) else {
-        return Err(unfilled(
+        return Err(bad_field(
             "cwd",
             "it lies outside the working directory, which is all that a container sees",
         ));

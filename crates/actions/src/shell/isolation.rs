@@ -11,15 +11,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
-use wonder_core::def::{Isolation, Shell, ShellLimits};
+use wonder_core::def::{Isolation, ShellLimits};
 use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::graph::ShellSpec;
 
 use super::plan::Plan;
 use super::process::{Launch, not_found};
-use super::{NOT_FOUND, container, not_started};
-use crate::errand::Errand;
+use super::{NOT_FOUND, ShellHandler, container, not_started};
+use crate::context::ActionContext;
+use crate::handler::TryError;
 use crate::settings::Settings;
-use crate::tried::Broken;
 
 const CPU_SECONDS: u64 = 3_600;
 const MEMORY_BYTES: u64 = 8 << 30;
@@ -28,13 +29,18 @@ const FILES: u64 = 1_024;
 const KEPT: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-pub(super) async fn launch(errand: &Errand<'_>, shell: &Shell, plan: Plan) -> Result<Launch, Broken> {
-    let settings = &errand.shared.settings;
+pub(super) async fn launch(
+    handler: &ShellHandler,
+    context: &ActionContext<'_>,
+    shell: &ShellSpec,
+    plan: Plan,
+) -> Result<Launch, TryError> {
+    let settings = &handler.settings;
     match shell.isolation {
         Isolation::None => Ok(open(settings, shell.limits, plan)),
         Isolation::Process => Ok(process(settings, shell.limits, plan)?),
         Isolation::Sandbox => Ok(sandbox(settings, shell, plan)?),
-        Isolation::Container => container::launch(errand, shell, plan).await,
+        Isolation::Container => container::launch(handler, context, shell, plan).await,
     }
 }
 
@@ -53,7 +59,7 @@ fn process(settings: &Settings, limits: ShellLimits, plan: Plan) -> Result<Launc
     Ok(started(command, plan, (true, variables)))
 }
 
-fn sandbox(settings: &Settings, shell: &Shell, plan: Plan) -> Result<Launch, Failure> {
+fn sandbox(settings: &Settings, shell: &ShellSpec, plan: Plan) -> Result<Launch, Failure> {
     let mut variables = clean(settings, &plan);
     found(&plan, &variables)?;
     let Some(bwrap) = program(settings, "bwrap") else { return Err(no_sandbox()) };

@@ -12,18 +12,22 @@ mod process;
 mod quote;
 
 use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
 
-use wonder_core::def::{Isolation, Shell};
+use wonder_core::def::Isolation;
 use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::graph::{ShellSpec, Work};
 use wonder_core::value::{Map, Value};
 
-pub(crate) use container::Runtimes;
+use container::Runtimes;
 use plan::Plan;
 use process::Ended;
 
-use crate::errand::Errand;
+use crate::context::ActionContext;
+use crate::handler::{ActionHandler, Performing, TryError, TryResult};
+use crate::reaper::Reaper;
+use crate::settings::Settings;
 use crate::texts::tail;
-use crate::tried::{Broken, Tried};
 
 /// How much of its output a failure carries.
 const TAIL_BYTES: usize = 4 << 10;
@@ -33,14 +37,41 @@ const NOT_RUN: i32 = 126;
 /// The processor time is over.
 const SIGXCPU: i32 = 24;
 
-pub(crate) async fn perform(errand: &Errand<'_>, shell: &Shell) -> Tried {
-    let plan = Plan::of(errand, shell)?;
-    let launch = isolation::launch(errand, shell, plan).await?;
-    let ended = process::run(errand, launch, shell.limits.output_bytes).await?;
-    judge(shell, ended)
+#[derive(Debug)]
+pub(crate) struct ShellHandler {
+    settings: Arc<Settings>,
+    runtimes: Runtimes,
+    reaper: Arc<Reaper>,
 }
 
-fn judge(shell: &Shell, ended: Ended) -> Tried {
+impl ShellHandler {
+    pub(crate) fn new(settings: Arc<Settings>) -> ShellHandler {
+        let reaper = Arc::new(Reaper::new(settings.reaper.clone()));
+        ShellHandler { settings, runtimes: Runtimes::default(), reaper }
+    }
+
+    async fn run(&self, context: &ActionContext<'_>, shell: &ShellSpec) -> TryResult {
+        let plan = Plan::of(context, shell)?;
+        let launch = isolation::launch(self, context, shell, plan).await?;
+        let ended = process::run(self, context, launch, shell.limits.output_bytes).await?;
+        judge(shell, ended)
+    }
+}
+
+impl ActionHandler for ShellHandler {
+    fn kinds(&self) -> &[&'static str] {
+        &["shell"]
+    }
+
+    fn perform<'c>(&'c self, context: &'c mut ActionContext<'_>) -> Performing<'c> {
+        let Some(Work::Shell(shell)) = &context.call.action.work else {
+            unreachable!("only commands come here")
+        };
+        Performing::pending(self.run(context, shell))
+    }
+}
+
+fn judge(shell: &ShellSpec, ended: Ended) -> TryResult {
     let Ended { status, stdout, stderr } = ended;
     let expected = if shell.expect_exit.is_empty() { &[0][..] } else { &shell.expect_exit };
     match status.code() {
@@ -55,10 +86,10 @@ fn judge(shell: &Shell, ended: Ended) -> Tried {
             ]))
         }
         Some(1) if shell.isolation == Isolation::Sandbox && stdout.is_empty() => {
-            let refused = isolation::sandbox_refused(&stderr).map(Broken::from);
-            Err(refused.unwrap_or_else(|| Broken::known(unexpected(Some(1), None, &stdout, &stderr))))
+            let refused = isolation::sandbox_refused(&stderr).map(TryError::from);
+            Err(refused.unwrap_or_else(|| TryError::answered(unexpected(Some(1), None, &stdout, &stderr))))
         }
-        code => Err(Broken::known(unexpected(code, status.signal(), &stdout, &stderr))),
+        code => Err(TryError::answered(unexpected(code, status.signal(), &stdout, &stderr))),
     }
 }
 

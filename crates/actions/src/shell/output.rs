@@ -3,7 +3,7 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::errand::Errand;
+use crate::context::ActionContext;
 use crate::job::Stream;
 
 pub(super) const BYTES_MAX: u64 = 1 << 20;
@@ -39,30 +39,30 @@ impl<R: AsyncRead + Unpin> Capture<R> {
     }
 
     /// The next piece, or the end. May be dropped while it waits.
-    pub(super) async fn read(&mut self, errand: &Errand<'_>) {
+    pub(super) async fn read(&mut self, context: &ActionContext<'_>) {
         let Some(pipe) = &mut self.pipe else { return std::future::pending().await };
         match pipe.read(&mut self.chunk).await {
             Ok(0) | Err(_) => self.pipe = None,
-            Ok(count) => self.keep(count, errand),
+            Ok(count) => self.keep(count, context),
         }
     }
 
-    fn keep(&mut self, count: usize, errand: &Errand<'_>) {
+    fn keep(&mut self, count: usize, context: &ActionContext<'_>) {
         let room = self.bytes_max - self.kept.len();
         self.overflown |= count > room;
         let mut from = self.kept.len();
         self.kept.extend_from_slice(&self.chunk[..count.min(room)]);
         while let Some(end) = self.kept[from..].iter().position(|byte| *byte == b'\n') {
-            errand.say(self.stream, text(&self.kept[self.line..from + end]));
+            context.line(self.stream, text(&self.kept[self.line..from + end]));
             from += end + 1;
             self.line = from;
         }
     }
 
     /// All of it, once the last line is said.
-    pub(super) fn finish(self, errand: &Errand<'_>) -> String {
+    pub(super) fn finish(self, context: &ActionContext<'_>) -> String {
         if self.line < self.kept.len() {
-            errand.say(self.stream, text(&self.kept[self.line..]));
+            context.line(self.stream, text(&self.kept[self.line..]));
         }
         String::from_utf8(self.kept).unwrap_or_else(|error| text(error.as_bytes()))
     }

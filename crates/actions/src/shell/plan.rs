@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wonder_core::def::{CommandLine, Shell};
 use wonder_core::error::Failure;
+use wonder_core::graph::{CommandSpec, ShellSpec};
 
 use super::{NOT_RUN, not_started, quote};
-use crate::errand::Errand;
-use crate::pieces::pieces;
-use crate::texts::{compile, pairs, render, unfilled};
+use crate::context::ActionContext;
+use crate::parts::parts;
+use crate::texts::{bad_field, pairs, render};
 
 const SHELL: &str = "/bin/sh";
 
@@ -28,29 +28,28 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(errand: &Errand<'_>, shell: &Shell) -> Result<Plan, Failure> {
-        let scope = &errand.scope;
+    pub(super) fn of(context: &ActionContext<'_>, shell: &ShellSpec) -> Result<Plan, Failure> {
+        let scope = context.scope;
         let mut variables = BTreeMap::new();
         let command = match &shell.command {
-            CommandLine::Line(text) => {
-                let template = compile(text, "command")?;
-                let pieces = pieces(&template, scope).map_err(|why| unfilled("command", &why))?;
-                let line = quote::line(pieces).map_err(|why| unfilled("command", &why))?;
+            CommandSpec::Line(template) => {
+                let parts = parts(template, scope).map_err(|why| bad_field("command", &why))?;
+                let line = quote::line(parts).map_err(|why| bad_field("command", &why))?;
                 variables.extend(line.variables);
                 vec![SHELL.to_owned(), "-c".to_owned(), line.script]
             }
-            CommandLine::Arguments(list) => {
+            CommandSpec::Arguments(list) => {
                 list.iter().map(|text| render(text, "command", scope)).collect::<Result<_, _>>()?
             }
         };
         if command.first().is_none_or(String::is_empty) {
-            return Err(unfilled("command", "it names no program"));
+            return Err(bad_field("command", "it names no program"));
         }
-        variables.extend(own_variables(errand));
+        variables.extend(own_variables(context));
         let mut unset = Vec::new();
         for (name, values) in pairs(shell.env.as_ref(), "env", scope)? {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(unfilled("env", &format!("{name:?} cannot be the name of a variable")));
+                return Err(bad_field("env", &format!("{name:?} cannot be the name of a variable")));
             }
             match values.into_iter().next_back().flatten() {
                 Some(value) => drop(variables.insert(name, value)),
@@ -60,7 +59,7 @@ impl Plan {
         carried("command", command.iter())?;
         carried("env", variables.values())?;
         let stdin = shell.stdin.as_ref().map(|text| render(text, "stdin", scope)).transpose()?;
-        let workdir = whole(&errand.job.workdir)?;
+        let workdir = whole(context.workdir())?;
         let cwd = shell.cwd.as_ref().map(|text| render(text, "cwd", scope)).transpose()?;
         carried("cwd", cwd.iter())?;
         let cwd = cwd.map_or_else(|| workdir.clone(), |cwd| workdir.join(cwd));
@@ -69,10 +68,10 @@ impl Plan {
 }
 
 /// What every command is told about itself.
-fn own_variables(errand: &Errand<'_>) -> [(String, String); 4] {
-    let order = &errand.job.order;
+fn own_variables(context: &ActionContext<'_>) -> [(String, String); 4] {
+    let order = context.order();
     [
-        ("WONDER_IDEMPOTENCY_KEY".to_owned(), errand.key()),
+        ("WONDER_IDEMPOTENCY_KEY".to_owned(), context.key()),
         ("WONDER_RUN".to_owned(), order.run.to_string()),
         ("WONDER_NODE".to_owned(), order.node.to_string()),
         ("WONDER_ATTEMPT".to_owned(), order.attempt.to_string()),
@@ -81,7 +80,7 @@ fn own_variables(errand: &Errand<'_>) -> [(String, String); 4] {
 
 fn carried<'a>(field: &str, mut texts: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
     if texts.any(|text| text.contains('\0')) {
-        return Err(unfilled(
+        return Err(bad_field(
             field,
             "a value has a NUL character, which a command cannot be given; use `stdin`",
         ));

@@ -20,12 +20,12 @@ use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::value::Value;
 
 use super::output::Capture;
-use super::{NOT_FOUND, NOT_RUN, not_started};
-use crate::errand::Errand;
+use super::{NOT_FOUND, NOT_RUN, ShellHandler, not_started};
+use crate::context::ActionContext;
+use crate::deadline::Stopped;
+use crate::handler::TryError;
 use crate::job::Stream;
-use crate::leash::Halt;
 use crate::reaper::{Container, Reaper};
-use crate::tried::Broken;
 
 /// How long to read on after the end: everybody in the group is dead, and what has left it is not waited for.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -55,23 +55,24 @@ pub(super) struct Ended {
 }
 
 pub(super) async fn run(
-    errand: &Errand<'_>,
+    handler: &ShellHandler,
+    context: &ActionContext<'_>,
     mut launch: Launch,
     bytes_max: Option<u64>,
-) -> Result<Ended, Broken> {
-    if let Err(why) = errand.shared.reaper.ready() {
-        errand.say(Stream::Note, why);
+) -> Result<Ended, TryError> {
+    if let Err(why) = handler.reaper.ready() {
+        context.line(Stream::Note, why);
     }
-    let mut process = Process::start(errand, &launch, bytes_max)?;
-    let stopped = process.attend(errand, launch.stdin.take().unwrap_or_default()).await;
-    let (stdout, stderr) = (process.stdout.finish(errand), process.stderr.finish(errand));
+    let mut process = Process::start(handler, &launch, bytes_max)?;
+    let stopped = process.attend(context, launch.stdin.take().unwrap_or_default()).await;
+    let (stdout, stderr) = (process.stdout.finish(context), process.stderr.finish(context));
     match (stopped, process.status) {
-        (Some(Stop::Halted(halt)), _) => Err(halt.into()),
-        (Some(Stop::Overflown(stream)), _) => Err(Broken::unclear(overflown(stream, bytes_max))),
+        (Some(Stop::Deadline(reason)), _) => Err(reason.into()),
+        (Some(Stop::Overflown(stream)), _) => Err(TryError::unknown(overflown(stream, bytes_max))),
         (None, Some(status)) => Ok(Ended { status, stdout, stderr }),
         // Nobody stopped it, and yet its end was not to be had: the system's fault.
         (None, None) => {
-            Err(Broken::unclear(Failure::new(ErrorKind::Internal, "the command's end is not known")))
+            Err(TryError::unknown(Failure::new(ErrorKind::Internal, "the command's end is not known")))
         }
     }
 }
@@ -79,7 +80,7 @@ pub(super) async fn run(
 /// Why a command is stopped before its end.
 #[derive(Clone, Copy, Debug)]
 enum Stop {
-    Halted(Halt),
+    Deadline(Stopped),
     Overflown(&'static str),
 }
 
@@ -110,7 +111,7 @@ struct Process {
 }
 
 impl Process {
-    fn start(errand: &Errand<'_>, launch: &Launch, bytes_max: Option<u64>) -> Result<Process, Failure> {
+    fn start(handler: &ShellHandler, launch: &Launch, bytes_max: Option<u64>) -> Result<Process, Failure> {
         if !launch.cwd.is_dir() {
             let message = format!("the working directory {} is not there", launch.cwd.display());
             return Err(not_started(NOT_RUN, message));
@@ -120,7 +121,7 @@ impl Process {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let leader =
             leader.ok_or_else(|| Failure::new(ErrorKind::Internal, "the command has no process id"))?;
-        let group = Group::new(leader, errand.shared.reaper.clone(), launch.container.clone());
+        let group = Group::new(leader, handler.reaper.clone(), launch.container.clone());
         Ok(Process {
             group,
             stdin: child.stdin.take(),
@@ -130,13 +131,13 @@ impl Process {
             stage: Stage::Running,
             due: None,
             status: None,
-            grace: Duration::from_millis(errand.shared.settings.grace_ms.min(GRACE_MS_MAX)),
+            grace: Duration::from_millis(handler.settings.grace_ms.min(GRACE_MS_MAX)),
         })
     }
 
     /// Stays with it until it has ended, or has been ended. Says why, if so.
-    async fn attend(&mut self, errand: &Errand<'_>, text: String) -> Option<Stop> {
-        let mut pulled = pin!(errand.leash.pulled());
+    async fn attend(&mut self, context: &ActionContext<'_>, text: String) -> Option<Stop> {
+        let mut deadline = pin!(context.deadline.reached());
         let mut feeding = pin!(feed(self.stdin.take(), text));
         let (mut fed, mut stop) = (false, None);
         while !self.is_over() {
@@ -146,8 +147,8 @@ impl Process {
             let due = self.due;
             tokio::select! {
                 biased;
-                halt = &mut pulled, if stop.is_none() && status.is_none() => {
-                    stop = Some(Stop::Halted(halt));
+                reason = &mut deadline, if stop.is_none() && status.is_none() => {
+                    stop = Some(Stop::Deadline(reason));
                     self.ask();
                 }
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
@@ -157,8 +158,8 @@ impl Process {
                     Ok(status) => self.ended(status),
                     Err(_) => break,
                 },
-                () = self.stdout.read(errand), if self.stdout.is_open() => {}
-                () = self.stderr.read(errand), if self.stderr.is_open() => {}
+                () = self.stdout.read(context), if self.stdout.is_open() => {}
+                () = self.stderr.read(context), if self.stderr.is_open() => {}
                 () = &mut feeding, if !fed => fed = true,
             }
             if stop.is_none()

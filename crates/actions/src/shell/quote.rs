@@ -6,7 +6,7 @@
 //! be split at its blanks, but it still is not run. It cannot protect from a command that itself takes
 //! programs: `sh -c "{{ x }}"`, `eval`, `ssh`.
 
-use crate::pieces::Piece;
+use crate::parts::Part;
 
 /// How the line gets at a value: from the environment, once, so that commands do not inherit it.
 const GIVEN: &str = "WONDER_VALUE_";
@@ -20,16 +20,16 @@ pub(super) struct Line {
 }
 
 /// Puts the line together. Says why it cannot.
-pub(super) fn line(pieces: Vec<Piece>) -> Result<Line, String> {
+pub(super) fn line(parts: Vec<Part>) -> Result<Line, String> {
     let mut reader = Reader::default();
     let mut line = Line::default();
-    for piece in pieces {
-        match piece {
-            Piece::Written(text) => {
+    for part in parts {
+        match part {
+            Part::Written(text) => {
                 text.chars().for_each(|c| reader.read(c));
                 line.script.push_str(&text);
             }
-            Piece::Value(value) => {
+            Part::Value(value) => {
                 let number = line.variables.len() + 1;
                 let reference = reader.reference(&format!("{KEPT}{number}"), &value)?;
                 if reader.follows_dollar() {
@@ -256,12 +256,12 @@ mod tests {
     use wonder_core::value::Value;
 
     use super::*;
-    use crate::pieces::pieces;
+    use crate::parts::parts;
 
     /// What a shell makes of the line, in an empty directory; the second is what it left there.
     fn run(text: &str, value: &str) -> Result<(String, usize), String> {
         let scope = Value::map([("x", Value::str(value)), ("y", Value::str("why"))]);
-        let line = line(pieces(&Template::compile(text).unwrap(), &scope).unwrap())?;
+        let line = line(parts(&Template::compile(text).unwrap(), &scope).unwrap())?;
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(&line.script).current_dir(&folder).envs(line.variables);

@@ -8,7 +8,7 @@ use crate::server::{Answer, Server};
 use crate::support::{assert_failed, job, result};
 
 async fn get(url: &str, fields: &str, settings: Settings) -> TaskReport {
-    let (job, _heard) = job(&format!(r#"{{http_request: {{url: "{url}"{fields}}}}}"#), "{}");
+    let (job, _output) = job(&format!(r#"{{http_request: {{url: "{url}"{fields}}}}}"#), "{}");
     Worker::new(settings).perform(job).await
 }
 

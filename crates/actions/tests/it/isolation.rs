@@ -18,7 +18,7 @@ fn with_environment(pairs: &[(&str, &str)]) -> Settings {
 }
 
 async fn perform_in(folder: &Path, settings: Settings, node: &str) -> TaskReport {
-    let (mut job, _heard) = job(node, r#"{"x": "a b"}"#);
+    let (mut job, _output) = job(node, r#"{"x": "a b"}"#);
     job.workdir = folder.to_owned();
     Worker::new(settings).perform(job).await
 }
@@ -123,13 +123,14 @@ async fn a_sandbox_is_stopped_with_all_that_is_in_it() {
     let mark = format!("sleep-{}", std::process::id());
     assert!(Command::new("cp").arg("/bin/sleep").arg(folder.path().join(&mark)).status().unwrap().success());
     let line = format!("setsid ./{mark} 1000 & echo ready; trap '' TERM; sleep 1000");
-    let (mut job, mut heard) = job(&format!(r#"{{shell: {{command: "{line}", isolation: sandbox}}}}"#), "{}");
+    let (mut job, mut output) =
+        job(&format!(r#"{{shell: {{command: "{line}", isolation: sandbox}}}}"#), "{}");
     job.workdir = folder.path().to_owned();
     let cancel = job.cancel.clone();
     let task = tokio::spawn(async move {
         Worker::new(Settings { grace_ms: 200, ..Settings::default() }).perform(job).await
     });
-    heard.hear("ready").await;
+    output.line_with("ready").await;
     cancel.cancel();
     assert_eq!(task.await.unwrap().outcome, TaskOutcome::Cancelled);
     for pid in pids_of(&mark) {
@@ -225,13 +226,13 @@ async fn a_container_gets_its_directory_limits_and_variables_and_no_network() {
 #[tokio::test]
 async fn a_stopped_container_is_killed_by_name() {
     let docker = docker("trap '' TERM; echo ready; sleep 1000");
-    let (mut job, mut heard) = job(IN_A_CONTAINER, r#"{"x": 1}"#);
+    let (mut job, mut output) = job(IN_A_CONTAINER, r#"{"x": 1}"#);
     let work = tempfile::tempdir().unwrap();
     job.workdir = work.path().to_owned();
     let cancel = job.cancel.clone();
     let settings = Settings { grace_ms: 100, ..only(docker.path()) };
     let task = tokio::spawn(async move { Worker::new(settings).perform(job).await });
-    heard.hear("ready").await;
+    output.line_with("ready").await;
     cancel.cancel();
     assert_eq!(task.await.unwrap().outcome, TaskOutcome::Cancelled);
     let name = read(&docker.path().join("asked"))

@@ -2,6 +2,7 @@
 //! left behind or let out.
 
 mod guard;
+mod handler;
 mod http;
 mod isolation;
 mod mock;

@@ -10,26 +10,20 @@ use crate::support::{assert_failed, failure, job, perform, result};
 const SCRIPT: &str =
     r#"{mock: {outcomes: [{output: {n: 0}}, {output: {n: 1}}, {output: {n: 2}}, {output: {n: 3}}]}}"#;
 
-/// The number of the outcome that this attempt of this token got.
-async fn number(worker: &Worker, token: u64, attempt: u32) -> i64 {
-    let (mut job, _heard) = job(SCRIPT, "{}");
-    job.order.token.0 = token;
-    job.order.attempt = attempt;
+/// The number of the outcome that an order gets which has so many tries before it.
+async fn number(worker: &Worker, tries_before: u32) -> i64 {
+    let (mut job, _output) = job(SCRIPT, "{}");
+    job.order.tries_before = tries_before;
     result(worker.perform(job).await).get("n").and_then(Value::as_i64).unwrap()
 }
 
 #[tokio::test]
-async fn tries_are_numbered_per_token_and_go_on_from_the_attempt() {
+async fn outcomes_are_counted_by_the_order_and_not_by_the_worker() {
     let worker = Worker::new(Settings::default());
-    assert_eq!(number(&worker, 1, 1).await, 0);
-    assert_eq!(number(&worker, 1, 2).await, 1);
-    assert_eq!(number(&worker, 2, 1).await, 0, "another token starts anew");
-    assert_eq!(number(&worker, 3, 3).await, 2, "attempts that another worker made count");
-    assert_eq!(number(&worker, 3, 3).await, 3, "every try is one");
-    worker.forget("another run");
-    assert_eq!(number(&worker, 1, 3).await, 2);
-    worker.forget("run-1");
-    assert_eq!(number(&worker, 1, 1).await, 0);
+    assert_eq!(number(&worker, 0).await, 0);
+    assert_eq!(number(&worker, 2).await, 2, "tries that another worker made count");
+    assert_eq!(number(&worker, 2).await, 2, "the same attempt, dispatched again after a crash");
+    assert_eq!(number(&Worker::new(Settings::default()), 9).await, 3, "the last repeats");
 }
 
 fn retrying(error: &str, policy: &str) -> String {
@@ -42,12 +36,12 @@ fn retrying(error: &str, policy: &str) -> String {
 #[tokio::test]
 async fn what_the_world_breaks_is_tried_again_within_the_action() {
     for error in ["network", "rate_limited", "provider_error"] {
-        let (job, mut heard) = job(&retrying(error, ", max_attempts: 3"), "{}");
+        let (job, mut output) = job(&retrying(error, ", max_attempts: 3"), "{}");
         let report = Worker::new(Settings::default()).perform(job).await;
         assert_eq!(report.tries, 2, "{error}");
         assert_eq!(report.spend.calls, 1, "a call and its tries are one call");
         result(report);
-        let notes = heard.rest(Stream::Note);
+        let notes = output.rest(Stream::Note);
         assert_eq!(notes.len(), 2);
         assert!(notes[0].starts_with("try 2 of 3 in ") && notes[0].ends_with("ms: as scripted"), "{notes:?}");
     }
@@ -57,12 +51,13 @@ async fn what_the_world_breaks_is_tried_again_within_the_action() {
 async fn tries_end_where_the_policy_says_and_go_on_with_the_next_attempt() {
     let node = retrying("network", ", max_attempts: 2");
     let worker = Worker::new(Settings::default());
-    let (first, _heard) = job(&node, "{}");
+    let (first, _output) = job(&node, "{}");
     let report = worker.perform(first).await;
     assert_eq!(report.tries, 1);
     assert_failed(report, ErrorKind::Network, "as scripted");
-    let (mut second, _heard) = job(&node, "{}");
+    let (mut second, _output) = job(&node, "{}");
     second.order.attempt = 2;
+    second.order.tries_before = 2;
     result(worker.perform(second).await);
     let report = perform(&retrying("network", ", max_attempts: 1"), "{}").await;
     assert_eq!(report.tries, 0, "max_attempts: 1 turns tries off");

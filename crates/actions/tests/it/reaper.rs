@@ -48,13 +48,13 @@ fn as_host() {
     let folder = std::env::current_dir().unwrap();
     let line =
         "trap '' TERM; echo $$ > parent; (trap '' TERM; exec sleep 1000) & echo $! > child; echo ready; wait";
-    let (mut job, mut heard) = job(&format!(r#"{{shell: "{line}"}}"#), "{}");
+    let (mut job, mut output) = job(&format!(r#"{{shell: "{line}"}}"#), "{}");
     job.workdir = folder;
     let settings = Settings { reaper: Some(role("as_reaper")), ..Settings::default() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async move {
         let task = tokio::spawn(async move { Worker::new(settings).perform(job).await });
-        heard.hear("ready").await;
+        output.line_with("ready").await;
         std::io::stderr().write_all(b"the host is ready\n").unwrap();
         task.await.unwrap();
     });
@@ -132,9 +132,9 @@ async fn a_reaper_ends_what_it_was_told_of_whatever_it_is_sent_itself() {
 
 #[tokio::test]
 async fn a_reaper_that_does_not_start_is_mentioned_and_the_command_runs() {
-    let (job, mut heard) = job(r#"{shell: "echo fine"}"#, "{}");
+    let (job, mut output) = job(r#"{shell: "echo fine"}"#, "{}");
     let settings = Settings { reaper: Some(vec!["/no/such/reaper".into()]), ..Settings::default() };
     result(Worker::new(settings).perform(job).await);
-    heard.hear("no reaper: /no/such/reaper").await;
-    heard.hear("fine").await;
+    output.line_with("no reaper: /no/such/reaper").await;
+    output.line_with("fine").await;
 }

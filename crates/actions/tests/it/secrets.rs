@@ -7,7 +7,7 @@ use wonder_core::Value;
 use wonder_core::error::ErrorKind;
 
 use crate::server::{Answer, Server};
-use crate::support::{Heard, assert_failed, failure, job, result};
+use crate::support::{Output, assert_failed, failure, job, result};
 use wonder_core::input::TaskReport;
 
 #[derive(Debug)]
@@ -23,10 +23,10 @@ impl Secrets for Safe {
     }
 }
 
-async fn perform(node: &str) -> (TaskReport, Heard) {
+async fn perform(node: &str) -> (TaskReport, Output) {
     let settings = Settings { secrets: Arc::new(Safe), ..Settings::default() };
-    let (job, heard) = job(node, "{}");
-    (Worker::new(settings).perform(job).await, heard)
+    let (job, output) = job(node, "{}");
+    (Worker::new(settings).perform(job).await, output)
 }
 
 #[tokio::test]
@@ -34,33 +34,33 @@ async fn a_secret_reaches_the_command_and_not_the_run() {
     // The count shows that the command had it.
     let node = r#"{shell: {command: "echo got $KEY; printf %s {{ secret.API_KEY }} | wc -c >&2; printf %s \"$KEY\" | base64",
                    env: {KEY: "{{ secret.API_KEY }}"}}}"#;
-    let (report, mut heard) = perform(node).await;
+    let (report, mut output) = perform(node).await;
     let said = result(report);
     assert_eq!(said.get("stdout"), Some(&Value::str("got ***\n***\n")));
     assert_eq!(said.get("stderr").and_then(Value::as_str).map(str::trim), Some("12"));
-    assert_eq!(heard.rest(Stream::Stdout), ["got ***", "***"]);
+    assert_eq!(output.rest(Stream::Stdout), ["got ***", "***"]);
 }
 
 #[tokio::test]
 async fn a_secret_is_not_in_failures_or_notes() {
-    let (report, _heard) = perform(r#"{shell: "echo no {{ secret.API_KEY }} >&2; exit 1"}"#).await;
+    let (report, _output) = perform(r#"{shell: "echo no {{ secret.API_KEY }} >&2; exit 1"}"#).await;
     let failed = failure(report);
     assert_eq!(failed.message, "the command ended with exit code 1: no ***");
     assert!(!failed.details.to_string().contains("hunter2"), "{}", failed.details);
 
     let server = Server::start(vec![Answer::status(404)]).await;
     let url = format!("{}/{{{{ secret.API_KEY }}}}", server.url());
-    let (report, _heard) =
+    let (report, _output) =
         perform(&format!(r#"{{http_request: {{url: "{url}", allow_private: true}}}}"#)).await;
     assert_eq!(failure(report).message, format!("GET {}/*** answered 404 Not Found", server.url()));
     assert!(server.asked()[0].starts_with("GET /hunter2%20%26%20co "), "the server got it");
 
     let retry = "execution: {retry_policy: {max_attempts: 2, initial_delay: 1ms}}";
-    let (_report, mut heard) = perform(&format!(
+    let (_report, mut output) = perform(&format!(
         r#"{{mock: {{error: {{kind: network, message: "at {{{{ secret.API_KEY }}}}"}}, {retry}}}}}"#
     ))
     .await;
-    assert!(heard.rest(Stream::Note)[0].ends_with("ms: at ***"));
+    assert!(output.rest(Stream::Note)[0].ends_with("ms: at ***"));
 }
 
 #[tokio::test]
@@ -68,22 +68,22 @@ async fn steps_hand_secrets_on_and_the_report_does_not() {
     let node = r#"{steps: [
         {ref: a, mock: {output: {key: "{{ secret.API_KEY }}"}}},
         {ref: b, shell: "printf %s {{ state.a.key }} | wc -c; echo {{ state.a.key }}"}]}"#;
-    let (report, _heard) = perform(node).await;
+    let (report, _output) = perform(node).await;
     let said = result(report);
     assert_eq!(said.get("stdout").and_then(Value::as_str).map(str::trim_start), Some("12\n***\n"));
 }
 
 #[tokio::test]
 async fn a_secret_nobody_has_says_how_to_set_it() {
-    let (report, _heard) = perform(r#"{shell: "echo {{ secret.OTHER }}"}"#).await;
+    let (report, _output) = perform(r#"{shell: "echo {{ secret.OTHER }}"}"#).await;
     assert_failed(
         report,
         ErrorKind::ExpressionError,
         "`OTHER` is not set: set the environment variable OTHER",
     );
-    let (report, _heard) = perform(r#"{shell: "echo {{ secret }}"}"#).await;
+    let (report, _output) = perform(r#"{shell: "echo {{ secret }}"}"#).await;
     assert_failed(report, ErrorKind::ExpressionError, "name the one it needs");
     // Not a secret at all, and too short to hide.
-    let (report, _heard) = perform(r#"{shell: "echo secret {{ secret.PIN }}"}"#).await;
+    let (report, _output) = perform(r#"{shell: "echo secret {{ secret.PIN }}"}"#).await;
     assert_eq!(result(report).get("stdout"), Some(&Value::str("secret 123\n")));
 }

@@ -43,10 +43,10 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let heard = asked.clone();
+        let output = asked.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, answers.clone(), heard.clone()));
+                tokio::spawn(serve(stream, answers.clone(), output.clone()));
             }
         });
         Server { port, asked }

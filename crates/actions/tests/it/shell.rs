@@ -65,7 +65,7 @@ async fn a_command_gets_its_directory_environment_and_input() {
     std::fs::create_dir(folder.path().join("sub")).unwrap();
     let node = r#"{shell: {command: "pwd; echo $A $B $FROM_SETTINGS ${GONE-unset}; cat", cwd: "{{ input.d }}",
                   env: {A: "{{ input.x }} b", B: 3, GONE: null}, stdin: "in {{ input.x }}\n"}}"#;
-    let (mut job, _heard) = job(node, r#"{"x": "v", "d": "sub"}"#);
+    let (mut job, _output) = job(node, r#"{"x": "v", "d": "sub"}"#);
     job.workdir = folder.path().to_owned();
     let environment = [("FROM_SETTINGS", "s"), ("GONE", "here")].map(|(a, b)| (a.to_owned(), b.to_owned()));
     let settings = Settings { environment: BTreeMap::from(environment), ..Settings::default() };
@@ -77,9 +77,9 @@ async fn a_command_gets_its_directory_environment_and_input() {
 #[tokio::test]
 async fn a_command_knows_which_run_it_belongs_to_and_its_key() {
     let node = r#"{shell: "echo $WONDER_RUN $WONDER_NODE $WONDER_ATTEMPT $WONDER_IDEMPOTENCY_KEY"}"#;
-    let (mut job, _heard) = job(node, "{}");
+    let (mut job, _output) = job(node, "{}");
     (job.order.attempt, job.order.generation) = (3, 2);
-    let key = job.order.key(&job.task.steps[0].reference);
+    let key = job.order.key(&job.task.steps[0].reference, 0);
     let said = result(Worker::new(Settings::default()).perform(job).await);
     assert_eq!(said.get("stdout"), Some(&Value::from(format!("run-1 node 3 {key}\n"))));
     assert!(key.ends_with("/2"));
@@ -130,7 +130,7 @@ async fn a_program_may_be_given_by_its_path_from_the_directory() {
     for isolation in ["none", "process"] {
         let node =
             format!(r#"{{shell: {{command: ["./tool.sh", "{{{{ input.x }}}}"], isolation: {isolation}}}}}"#);
-        let (mut job, _heard) = job(&node, r#"{"x": "a b"}"#);
+        let (mut job, _output) = job(&node, r#"{"x": "a b"}"#);
         job.workdir = folder.path().to_owned();
         let said = result(Worker::new(Settings::default()).perform(job).await);
         assert_eq!(said.get("stdout"), Some(&Value::str("tool a b\n")), "{isolation}");
@@ -139,18 +139,18 @@ async fn a_program_may_be_given_by_its_path_from_the_directory() {
 
 #[tokio::test]
 async fn output_is_said_line_by_line_while_it_comes() {
-    let (job, mut heard) = job(r#"{shell: "echo one; cat; printf end; echo err >&2"}"#, "{}");
+    let (job, mut output) = job(r#"{shell: "echo one; cat; printf end; echo err >&2"}"#, "{}");
     result(Worker::new(Settings::default()).perform(job).await);
-    assert_eq!(heard.rest(Stream::Stdout), ["one", "end"]);
+    assert_eq!(output.rest(Stream::Stdout), ["one", "end"]);
 }
 
 #[tokio::test]
 async fn a_line_is_said_before_the_command_ends() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut job, mut heard) = job(r#"{shell: "mkfifo f; echo ready; cat f"}"#, "{}");
+    let (mut job, mut output) = job(r#"{shell: "mkfifo f; echo ready; cat f"}"#, "{}");
     job.workdir = folder.path().to_owned();
     let task = tokio::spawn(async move { Worker::new(Settings::default()).perform(job).await });
-    heard.hear("ready").await;
+    output.line_with("ready").await;
     // It waits for this before it ends.
     let fifo = folder.path().join("f");
     tokio::task::spawn_blocking(move || std::fs::write(fifo, "go")).await.unwrap().unwrap();
@@ -169,7 +169,7 @@ async fn too_much_output_ends_the_command() {
         let folder = tempfile::tempdir().unwrap();
         let line = format!("echo $$ > pid; yes {redirect}");
         let node = format!(r#"{{shell: {{command: "{line}", limits: {{output_bytes: 5000}}}}}}"#);
-        let (mut job, _heard) = job(&node, "{}");
+        let (mut job, _output) = job(&node, "{}");
         job.workdir = folder.path().to_owned();
         let failed = failure(Worker::new(Settings::default()).perform(job).await);
         assert_eq!(failed.kind, ErrorKind::LimitExceeded);
@@ -183,7 +183,7 @@ async fn too_much_output_ends_the_command() {
 
 #[tokio::test]
 async fn a_command_need_not_read_its_input() {
-    let (mut job, _heard) = job(r#"{shell: {command: "exec true", stdin: "{{ input.x }}"}}"#, "{}");
+    let (mut job, _output) = job(r#"{shell: {command: "exec true", stdin: "{{ input.x }}"}}"#, "{}");
     let long = Value::map([("x", Value::from("x".repeat(900_000)))]);
     job.order.input = Value::map([("input", long)]);
     result(Worker::new(Settings::default()).perform(job).await);

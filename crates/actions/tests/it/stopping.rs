@@ -8,17 +8,17 @@ use wonder_core::Value;
 use wonder_core::error::ErrorKind;
 use wonder_core::input::TaskOutcome;
 
-use crate::support::{Heard, assert_failed, ends, job, read, result, runs};
+use crate::support::{Output, assert_failed, ends, job, read, result, runs};
 
 /// A shell whose child ignores SIGTERM, and which does so itself: only SIGKILL ends them. Both write down
 /// who they are before they say so.
 const STUBBORN: &str = "trap '' TERM; echo $$ > parent; (trap '' TERM; echo started; exec sleep 1000) & \
                         echo $! > child; echo ready; wait; sleep 1000";
 
-fn stubborn(extra: &str, folder: &Path) -> (Job, Heard) {
-    let (mut job, heard) = job(&format!(r#"{{shell: {{command: "{STUBBORN}"{extra}}}}}"#), "{}");
+fn stubborn(extra: &str, folder: &Path) -> (Job, Output) {
+    let (mut job, output) = job(&format!(r#"{{shell: {{command: "{STUBBORN}"{extra}}}}}"#), "{}");
     job.workdir = folder.to_owned();
-    (job, heard)
+    (job, output)
 }
 
 fn impatient() -> Worker {
@@ -35,7 +35,7 @@ async fn gone(folder: &Path) {
 #[tokio::test]
 async fn an_action_out_of_time_takes_its_whole_family_along() {
     let folder = tempfile::tempdir().unwrap();
-    let (job, _heard) = stubborn(", timeout: 1s", folder.path());
+    let (job, _output) = stubborn(", timeout: 1s", folder.path());
     let report = impatient().perform(job).await;
     assert_failed(report, ErrorKind::Timeout, "shell took longer than 1000 ms");
     gone(folder.path()).await;
@@ -44,7 +44,7 @@ async fn an_action_out_of_time_takes_its_whole_family_along() {
 #[tokio::test]
 async fn a_task_out_of_time_takes_its_whole_family_along() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut job, _heard) = stubborn("", folder.path());
+    let (mut job, _output) = stubborn("", folder.path());
     job.order.timeout_ms = Some(1_000);
     let report = impatient().perform(job).await;
     assert_eq!(report.outcome, TaskOutcome::TimedOut { after_ms: 1_000 });
@@ -54,10 +54,10 @@ async fn a_task_out_of_time_takes_its_whole_family_along() {
 #[tokio::test]
 async fn a_cancelled_command_takes_its_whole_family_along() {
     let folder = tempfile::tempdir().unwrap();
-    let (job, mut heard) = stubborn("", folder.path());
+    let (job, mut output) = stubborn("", folder.path());
     let cancel = job.cancel.clone();
     let task = tokio::spawn(async move { impatient().perform(job).await });
-    heard.hear("ready").await;
+    output.line_with("ready").await;
     cancel.cancel();
     assert_eq!(task.await.unwrap().outcome, TaskOutcome::Cancelled);
     gone(folder.path()).await;
@@ -66,9 +66,9 @@ async fn a_cancelled_command_takes_its_whole_family_along() {
 #[tokio::test]
 async fn a_dropped_future_takes_the_whole_family_along() {
     let folder = tempfile::tempdir().unwrap();
-    let (job, mut heard) = stubborn("", folder.path());
+    let (job, mut output) = stubborn("", folder.path());
     let task = tokio::spawn(async move { impatient().perform(job).await });
-    heard.hear("ready").await;
+    output.line_with("ready").await;
     assert!(runs(&read(&folder.path().join("child"))));
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
@@ -80,12 +80,12 @@ async fn a_command_has_time_to_tidy_up() {
     let folder = tempfile::tempdir().unwrap();
     // The shell dies of SIGTERM at once; its child, which holds the pipe, tidies up first.
     let line = "(trap 'echo tidy > tidied; exit 0' TERM; echo ready; while :; do sleep 0.01; done); true";
-    let (mut job, mut heard) = job(&format!(r#"{{shell: "{line}"}}"#), "{}");
+    let (mut job, mut output) = job(&format!(r#"{{shell: "{line}"}}"#), "{}");
     job.workdir = folder.path().to_owned();
     let cancel = job.cancel.clone();
     let worker = Worker::new(Settings { grace_ms: 60_000, ..Settings::default() });
     let task = tokio::spawn(async move { worker.perform(job).await });
-    heard.hear("ready").await;
+    output.line_with("ready").await;
     cancel.cancel();
     let report =
         tokio::time::timeout(Duration::from_secs(30), task).await.expect("well before SIGKILL").unwrap();
@@ -97,7 +97,7 @@ async fn a_command_has_time_to_tidy_up() {
 async fn what_a_command_leaves_running_ends_with_it() {
     let folder = tempfile::tempdir().unwrap();
     // It holds the pipes, and it would for a quarter of an hour.
-    let (mut job, _heard) = job(r#"{shell: "sleep 1000 & echo $! > child; echo done"}"#, "{}");
+    let (mut job, _output) = job(r#"{shell: "sleep 1000 & echo $! > child; echo done"}"#, "{}");
     job.workdir = folder.path().to_owned();
     let said = result(impatient().perform(job).await);
     assert_eq!(said.get("stdout"), Some(&Value::str("done\n")));
@@ -109,7 +109,7 @@ async fn what_has_left_the_family_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     // A daemon in a session of its own keeps the pipe open; it says when it has left.
     let line = "mkfifo f; setsid sh -c 'echo $$ > daemon; echo > f; exec sleep 1000' & read x < f; echo done";
-    let (mut job, _heard) = job(&format!(r#"{{shell: "{line}"}}"#), "{}");
+    let (mut job, _output) = job(&format!(r#"{{shell: "{line}"}}"#), "{}");
     job.workdir = folder.path().to_owned();
     let said = result(impatient().perform(job).await);
     assert_eq!(said.get("stdout"), Some(&Value::str("done\n")));

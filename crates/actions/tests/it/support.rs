@@ -1,4 +1,4 @@
-//! A task out of a few lines of YAML, a job for it, and ears for what it says.
+//! A task out of a few lines of YAML, a job for it, and what it puts out.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
-use wonder_actions::{Job, Said, Sink, Stream, Worker};
+use wonder_actions::{Job, OutputLine, Sink, Stream, Worker};
 use wonder_core::Value;
 use wonder_core::command::{Overrides, TaskOrder};
 use wonder_core::cost::Allowance;
@@ -28,34 +28,35 @@ pub(crate) fn json(text: &str) -> Value {
 }
 
 #[derive(Debug)]
-struct Ears(UnboundedSender<Said>);
+struct LineSender(UnboundedSender<OutputLine>);
 
-impl Sink for Ears {
-    fn say(&self, line: Said) {
+impl Sink for LineSender {
+    fn line(&self, line: OutputLine) {
         // Nobody listening any more is fine.
         let _ = self.0.send(line);
     }
 }
 
-pub(crate) struct Heard(UnboundedReceiver<Said>);
+/// The lines that a job puts out.
+pub(crate) struct Output(UnboundedReceiver<OutputLine>);
 
-impl Heard {
+impl Output {
     /// The next line that has this in it.
-    pub(crate) async fn hear(&mut self, part: &str) -> String {
+    pub(crate) async fn line_with(&mut self, part: &str) -> String {
         loop {
-            let said = self.0.recv().await.unwrap_or_else(|| panic!("nobody said {part:?}"));
-            if said.text.contains(part) {
-                return said.text;
+            let line = self.0.recv().await.unwrap_or_else(|| panic!("no line has {part:?}"));
+            if line.text.contains(part) {
+                return line.text;
             }
         }
     }
 
-    /// What was said and is not yet heard.
+    /// The lines of this stream that are there and were not yet taken.
     pub(crate) fn rest(&mut self, stream: Stream) -> Vec<String> {
         let mut lines = Vec::new();
-        while let Ok(said) = self.0.try_recv() {
-            if said.stream == stream {
-                lines.push(said.text);
+        while let Ok(line) = self.0.try_recv() {
+            if line.stream == stream {
+                lines.push(line.text);
             }
         }
         lines
@@ -63,8 +64,8 @@ impl Heard {
 }
 
 /// A job for this node with this `input`, in a directory of its own choosing.
-pub(crate) fn job(node: &str, input: &str) -> (Job, Heard) {
-    let (ears, heard) = unbounded_channel();
+pub(crate) fn job(node: &str, input: &str) -> (Job, Output) {
+    let (sender, output) = unbounded_channel();
     let task = task(node);
     let order = TaskOrder {
         run: "run-1".into(),
@@ -77,6 +78,8 @@ pub(crate) fn job(node: &str, input: &str) -> (Job, Heard) {
         feedback: Value::Null,
         overrides: Overrides::default(),
         generation: 0,
+        tries_before: 0,
+        prices: Default::default(),
         allowance: Allowance::default(),
         may_mutate: false,
         timeout_ms: None,
@@ -86,10 +89,10 @@ pub(crate) fn job(node: &str, input: &str) -> (Job, Heard) {
         task,
         workdir: PathBuf::from("/tmp"),
         cancel: CancellationToken::new(),
-        sink: Arc::new(Ears(ears)),
+        sink: Arc::new(LineSender(sender)),
         seed: 1,
     };
-    (job, Heard(heard))
+    (job, Output(output))
 }
 
 /// What a fresh worker reports on this node.

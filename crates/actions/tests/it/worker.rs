@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wonder_actions::{Said, Secrets, Settings, Sink, Stream, Worker};
+use wonder_actions::{OutputLine, Secrets, Settings, Sink, Stream, Worker};
 use wonder_core::Value;
 use wonder_core::cost::Allowance;
 use wonder_core::error::ErrorKind;
@@ -15,7 +15,7 @@ async fn steps_see_what_came_before_them() {
     let node = r#"{steps: [
         {ref: a, shell: "echo {{ input.x }}"},
         {ref: b, shell: "printf %s {{ state.a.stdout }}", output_mapping: {output.said: result.stdout}}]}"#;
-    let (mut job, _heard) = job(node, "{}");
+    let (mut job, _output) = job(node, "{}");
     job.order.input = json(r#"{"x": "hello"}"#);
     let report = Worker::new(Settings::default()).perform(job).await;
     assert_eq!(result(report), json(r#"{"said":"hello\n"}"#));
@@ -24,7 +24,7 @@ async fn steps_see_what_came_before_them() {
 #[tokio::test]
 async fn the_time_of_a_task_covers_all_its_steps() {
     let node = "{steps: [{ref: a, mock: {output: {}}}, {ref: b, mock: {output: {}, delay: 1h}}]}";
-    let (mut job, _heard) = job(node, "{}");
+    let (mut job, _output) = job(node, "{}");
     job.order.timeout_ms = Some(100);
     let report = Worker::new(Settings::default()).perform(job).await;
     assert_eq!(report.outcome, TaskOutcome::TimedOut { after_ms: 100 });
@@ -34,7 +34,7 @@ async fn the_time_of_a_task_covers_all_its_steps() {
 
 #[tokio::test]
 async fn an_action_with_more_time_than_its_task_ends_with_the_task() {
-    let (mut job, _heard) =
+    let (mut job, _output) =
         job("{mock: {output: {}, delay: 1h, timeout: 100ms}, on_error: [{do: skip}]}", "{}");
     job.order.timeout_ms = Some(100);
     let report = Worker::new(Settings::default()).perform(job).await;
@@ -57,7 +57,7 @@ async fn a_step_that_may_fail_does_not_end_the_task() {
 
 #[tokio::test]
 async fn a_cancelled_task_says_so_and_starts_nothing() {
-    let (job, _heard) = job("{mock: {output: {}}}", "{}");
+    let (job, _output) = job("{mock: {output: {}}}", "{}");
     job.cancel.cancel();
     let report = Worker::new(Settings::default()).perform(job).await;
     assert_eq!((report.outcome, report.spend.calls), (TaskOutcome::Cancelled, 0));
@@ -66,10 +66,10 @@ async fn a_cancelled_task_says_so_and_starts_nothing() {
 #[tokio::test]
 async fn a_wait_between_tries_can_be_cancelled() {
     let node = "{mock: {error: network, execution: {retry_policy: {max_attempts: 2, initial_delay: 1h, max_delay: 1h}}}}";
-    let (job, mut heard) = job(node, "{}");
+    let (job, mut output) = job(node, "{}");
     let cancel = job.cancel.clone();
     let task = tokio::spawn(async move { Worker::new(Settings::default()).perform(job).await });
-    heard.hear("try 2 of 2").await;
+    output.line_with("try 2 of 2").await;
     cancel.cancel();
     let report = task.await.unwrap();
     assert_eq!((report.outcome, report.tries), (TaskOutcome::Cancelled, 0));
@@ -77,7 +77,7 @@ async fn a_wait_between_tries_can_be_cancelled() {
 
 /// A task that may spend so many dollars' millionths, and what it reports.
 async fn allowed(usd_micros: u64, node: &str) -> TaskReport {
-    let (mut job, _heard) = job(node, "{}");
+    let (mut job, _output) = job(node, "{}");
     job.order.allowance = Allowance { usd_micros, ..Allowance::default() };
     Worker::new(Settings::default()).perform(job).await
 }
@@ -90,8 +90,7 @@ async fn tries_stop_where_the_next_may_cost_more_than_was_reserved() {
     let failed = failure(report);
     assert_eq!(failed.kind, ErrorKind::BudgetExceeded);
     assert!(failed.message.contains("$0.02 of $0.039999 are spent"), "{}", failed.message);
-    let cause = failed.details.get("cause").and_then(|cause| cause.get("kind").cloned());
-    assert_eq!(cause, Some(Value::str("network")));
+    assert_eq!(failed.cause.map(|cause| cause.kind), Some(ErrorKind::Network));
     // What fits is tried, and without a bound everything is.
     for enough in [40_000, 0] {
         let report = allowed(enough, node).await;
@@ -117,7 +116,7 @@ async fn a_plan_is_read_as_people_write_it_where_there_may_be_one() {
     let settings = Settings { mutations: Some(wonder_spec::mutations), ..Settings::default() };
     let print = |plan: &str| format!("{{shell: {{command: [echo, '{plan}']}}}}");
     let performed = async |plan: &str, may_mutate: bool| {
-        let (mut job, _heard) = job(&print(plan), "{}");
+        let (mut job, _output) = job(&print(plan), "{}");
         job.order.may_mutate = may_mutate;
         Worker::new(settings.clone()).perform(job).await
     };
@@ -141,7 +140,7 @@ impl Secrets for Broken {
 }
 
 impl Sink for Broken {
-    fn say(&self, line: Said) {
+    fn line(&self, line: OutputLine) {
         if line.stream == Stream::Stdout {
             panic!("nobody listens");
         }
@@ -151,13 +150,13 @@ impl Sink for Broken {
 #[tokio::test]
 async fn a_panic_is_a_failure_like_any_other() {
     let settings = Settings { secrets: Arc::new(Broken), ..Settings::default() };
-    let (secretive, _heard) = job(r#"{shell: "echo {{ secret.KEY }}"}"#, "{}");
+    let (secretive, _output) = job(r#"{shell: "echo {{ secret.KEY }}"}"#, "{}");
     let failed = failure(Worker::new(settings).perform(secretive).await);
     assert_eq!(failed.kind, ErrorKind::Internal);
     assert!(failed.message.contains("the safe is jammed"), "{}", failed.message);
 
     let node = r#"{steps: [{ref: a, shell: "echo x; sleep 1000", on_failure: continue}, {ref: b, mock: {output: {ok: true}}}]}"#;
-    let (mut loud, _heard) = job(node, "{}");
+    let (mut loud, _output) = job(node, "{}");
     loud.sink = Arc::new(Broken);
     let said = result(Worker::new(Settings::default()).perform(loud).await);
     assert_eq!(said.get("ok"), Some(&Value::Bool(true)), "only the step failed");
@@ -169,6 +168,7 @@ async fn kinds_it_does_not_know_are_refused_by_name() {
     let failed = failure(perform(node, "{}").await);
     assert_eq!(failed.kind, ErrorKind::Internal);
     assert!(failed.message.contains("cannot perform `mcp_tool`"), "{}", failed.message);
+    let worker = Worker::new(Settings::default());
     for (node, can) in [
         (node, false),
         ("{artifact_read: a}", false),
@@ -177,6 +177,6 @@ async fn kinds_it_does_not_know_are_refused_by_name() {
         ("{http_request: 'http://a.example'}", true),
     ] {
         let kind = &task(node).steps[0].action.def.implementation;
-        assert_eq!(Worker::can_perform(kind), can, "{node}");
+        assert_eq!(worker.can_perform(kind), can, "{node}");
     }
 }

@@ -69,6 +69,7 @@ fn learnt(graph: &Graph, session: &Session) -> BTreeMap<Name, Estimate> {
 struct Here {
     secrets: Found,
     path: String,
+    worker: Worker,
 }
 
 impl Here {
@@ -78,7 +79,7 @@ impl Here {
         let secrets = Found::read(config.secrets_file.as_deref(), &session.around)?;
         let own = session.around.environment.get("PATH");
         let path = secrets.dotenv.get("PATH").or(own).cloned().unwrap_or_default();
-        Ok(Here { secrets, path })
+        Ok(Here { secrets, path, worker: Worker::new(wonder_actions::Settings::default()) })
     }
 }
 
@@ -95,6 +96,6 @@ impl Around for Here {
     }
 
     fn can_perform(&self, implementation: &Implementation) -> bool {
-        Worker::can_perform(implementation)
+        self.worker.can_perform(implementation)
     }
 }

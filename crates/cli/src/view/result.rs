@@ -89,8 +89,8 @@ pub(crate) fn failure(view: &RunView) -> Vec<String> {
         let first = clean(message.next().unwrap_or_default());
         lines.push(format!("  {because}{}{place}: {first}", failure.kind));
         lines.extend(message.take(MESSAGE_LINES_MAX).map(|line| format!("    {}", clean(line))));
-        lines.extend(details(&failure.details));
-        next = failure.details.get("cause").and_then(|cause| serde_json::from_value(cause.to_json()).ok());
+        lines.extend(details(&failure.all_details()));
+        next = failure.cause.map(|cause| *cause);
         because = "because of ";
     }
     lines

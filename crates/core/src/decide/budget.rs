@@ -297,13 +297,12 @@ impl Decision<'_> {
             task.and_then(|task| task.steps.iter().find(|s| failed.step.as_ref() == Some(&s.reference)));
         let tries = step.and_then(|step| step.action.def.execution.retry_policy).unwrap_or(TRIES);
         let made = self.token(id).answered.get(&AT_ALLOWANCE).copied().unwrap_or(0) + 1;
-        let cause = failed.failure.details.get("cause").filter(|cause| !cause.is_null());
-        let cause = cause.and_then(|cause| serde_json::from_value::<Failure>(cause.to_json()).ok());
+        let cause = failed.failure.cause.clone();
         if made < if cause.is_some() { tries } else { TRIES }.max_attempts {
             failed.failure = failed.failure.at(graph.written_ref(self.node_of(id)), self.token(id).attempt);
             return self.try_again(id, &failed, AT_ALLOWANCE, &tries.backoff, |_| {});
         }
-        failed.failure = cause.unwrap_or(failed.failure);
+        failed.failure = cause.map_or(failed.failure, |cause| *cause);
         self.fail(id, failed);
     }
 

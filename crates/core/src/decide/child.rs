@@ -143,9 +143,8 @@ impl Decision<'_> {
                 return Ok(());
             }
             ChildOutcome::Failed { failure } => {
-                let details = Value::map([("cause", failure.to_value())]);
                 let message = format!("child run {child} failed: {failure}");
-                Failure::new(ErrorKind::SubworkflowFailed, message).with_details(details)
+                Failure::new(ErrorKind::SubworkflowFailed, message).because_of(failure)
             }
             ChildOutcome::TimedOut | ChildOutcome::Cancelled => {
                 Failure::new(ErrorKind::SubworkflowFailed, format!("child run {child} was {name}"))

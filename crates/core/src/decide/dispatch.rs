@@ -1,13 +1,14 @@
 //! Sending tasks to workers: their input, their reservation, their turn.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::command::{Command, TaskOrder};
+use crate::def::{Name, Prices};
 use crate::error::Failure;
 use crate::event::{EventKind, TokenId};
 use crate::expr::Scope;
-use crate::graph::{Node, NodeInput, Perform};
+use crate::graph::{Node, NodeInput, Perform, Task, Work};
 use crate::lifecycle::{RunStatus, TokenStatus};
 use crate::scope::{View, named};
 use crate::task::{expression_error, violated};
@@ -179,6 +180,12 @@ pub(super) enum Sent {
     Held,
 }
 
+/// The pinned prices of the profiles that a task's calls may use: none for a task without model calls.
+fn prices(task: &Task, pinned: &BTreeMap<Name, Prices>) -> BTreeMap<Name, Prices> {
+    let calls = task.steps.iter().any(|step| matches!(step.action.work, Some(Work::LlmCall(_))));
+    if calls { pinned.clone() } else { BTreeMap::new() }
+}
+
 /// Kept with the order, so that recovery sends the same one.
 impl crate::run::Run {
     pub(crate) fn order(&self, id: TokenId) -> Option<Box<TaskOrder>> {
@@ -202,6 +209,8 @@ impl crate::run::Run {
             feedback: token.feedback.clone(),
             overrides,
             generation: token.generation,
+            tries_before: token.attempt.saturating_sub(1) + token.tries,
+            prices: prices(task, &start.prices),
             allowance: self.allowance(node, &out.reserved),
             may_mutate: node.may_mutate.is_some(),
             timeout_ms: {

@@ -10,7 +10,6 @@ use crate::event::{
 use crate::graph::{Response, Rule};
 use crate::lifecycle::TokenStatus;
 use crate::task::expression_error;
-use crate::value::Value;
 
 use super::Decision;
 use super::budget::Exceeded;
@@ -66,9 +65,8 @@ impl Decision<'_> {
                     }
                 }
                 Err(broken) => {
-                    let details = Value::map([("cause", failed.failure.to_value())]);
-                    failed.failure =
-                        broken.with_details(details).at(graph.written_ref(at), self.token(id).attempt);
+                    let broken = broken.because_of(failed.failure.clone());
+                    failed.failure = broken.at(graph.written_ref(at), self.token(id).attempt);
                     return self.fall(id, failed);
                 }
             }
@@ -129,13 +127,12 @@ impl Decision<'_> {
 
     /// What the worker says it was, else what is written on the step that failed.
     pub(super) fn action_timeout_ms(&self, id: TokenId, failed: &Failed) -> u64 {
-        let told = failed.failure.details.get("timeout_ms").and_then(Value::as_i64);
         let task = self.run.graph().node(self.node_of(id)).task();
         let written = || {
             let step = task?.steps.iter().find(|s| failed.step.as_ref() == Some(&s.reference))?;
             step.action.def.execution.timeout_ms
         };
-        told.and_then(|ms| u64::try_from(ms).ok()).or_else(written).unwrap_or(0)
+        failed.failure.timeout_ms().or_else(written).unwrap_or(0)
     }
 
     pub(super) fn run_id(&self) -> Name {

@@ -104,11 +104,10 @@ impl Decision<'_> {
         let group = &self.state().groups[&id];
         let (origin, outer, node) = (group.origin, group.outer, NodeIx(group.node));
         let reference = graph.written_ref(node).clone();
-        let details = Value::map([("cause", cause.to_value())]);
         let message = format!("the fan-in of {reference} failed: {cause}");
         let failure = Failure {
             node: Some(reference),
-            ..Failure::new(ErrorKind::FanInFailed, message).with_details(details)
+            ..Failure::new(ErrorKind::FanInFailed, message).because_of(cause.clone())
         };
         let lineage = Lineage {
             parent: Some(origin),

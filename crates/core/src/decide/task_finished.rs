@@ -5,7 +5,6 @@ use crate::error::{ErrorKind, Failure};
 use crate::event::{CancelReason, EventKind, Report, TimeoutType, TokenId};
 use crate::input::{Rejection, TaskOutcome, TaskReport};
 use crate::lifecycle::RunStatus;
-use crate::value::Value;
 
 use super::Decision;
 use super::complete::How;
@@ -52,9 +51,8 @@ impl Decision<'_> {
 
     /// The worker ended the task: its own time is over, or what its node's budget has left of it.
     fn task_timed_out(&mut self, id: TokenId, after_ms: u64, report: Option<Report>) {
-        let details = Value::map([("timeout_ms", Value::Int(i64::try_from(after_ms).unwrap_or(i64::MAX)))]);
         let message = format!("the task did not end within {after_ms} ms");
-        let failure = Failure::new(ErrorKind::Timeout, message).with_details(details);
+        let failure = Failure::new(ErrorKind::Timeout, message).with_timeout_ms(after_ms);
         let expired = Some((TimeoutType::Task, after_ms));
         let exceeded = self.is_out_of_budget(id, after_ms).then(|| self.say_out_of_time(id, after_ms));
         if self.is_in_doubt(id, &failure, None) {
@@ -90,7 +88,7 @@ impl Decision<'_> {
         else {
             return false;
         };
-        let once = task.steps.iter().position(|s| s.action.def.effect() == Effect::Once);
+        let once = task.steps.iter().position(|s| s.action.effect == Effect::Once);
         let reached = step.and_then(|step| task.steps.iter().position(|s| s.reference == *step));
         reached.is_none_or(|reached| once.is_none_or(|once| reached >= once))
     }
@@ -99,9 +97,8 @@ impl Decision<'_> {
         let of_action = || (TimeoutType::Execution, self.action_timeout_ms(id, &failed));
         let timed_out = failed.failure.kind == ErrorKind::Timeout;
         let expired = failed.expired.or_else(|| timed_out.then(of_action));
-        let details = Value::map([("cause", failed.failure.to_value())]);
         let message = format!("it may have taken effect before it ended: {}", failed.failure);
-        let failure = Failure::new(ErrorKind::OutcomeUnknown, message).with_details(details);
+        let failure = Failure::new(ErrorKind::OutcomeUnknown, message).because_of(failed.failure.clone());
         self.fail(id, Failed { failure, expired, ..failed });
     }
 

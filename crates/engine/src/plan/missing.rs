@@ -1,19 +1,14 @@
 //! What a run would want and not find: secrets, keys, models, prices, actions, workflows, programs; each
 //! with what to do about it. It asks whether something is there and never what it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde::Serialize;
-use serde_json::Value as Json;
 use wonder_core::def::{Implementation, Isolation, LlmCall, Name};
-use wonder_core::graph::{Graph, Node, Perform};
-use wonder_core::template::Template;
+use wonder_core::graph::{Action, Graph, Node, Perform, Work};
 
 use super::Known;
 use super::report::{Callee, Missing, Need, Outline};
 use super::reserve::{Priced, is_free};
-
-const SECRET: &str = "secret";
 
 pub(super) struct Search<'s> {
     known: &'s Known<'s>,
@@ -38,12 +33,13 @@ impl<'s> Search<'s> {
         for node in &graph.nodes {
             let Perform::Worker(task) = &node.perform else { continue };
             for step in &task.steps {
-                let implementation = &step.action.def.implementation;
-                self.secrets(&written(node), implementation);
-                self.action(node, implementation);
-                match implementation {
-                    Implementation::Shell(shell) => self.isolation(node, shell.isolation),
-                    Implementation::LlmCall(call) => self.call(priced, node, call),
+                self.action(node, &step.action);
+                match (&step.action.work, &step.action.def.implementation) {
+                    (Some(Work::Shell(shell)), _) => self.isolation(node, shell.isolation),
+                    (Some(Work::LlmCall(call)), Implementation::LlmCall(def)) => {
+                        call.tools(None).into_iter().for_each(|tool| self.action(node, tool));
+                        self.call(priced, node, def);
+                    }
                     _ => {}
                 }
             }
@@ -66,22 +62,19 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Every secret that a text names.
-    fn secrets(&mut self, node: &Name, texts: &impl Serialize) {
-        let Ok(json) = serde_json::to_value(texts) else { return };
-        let mut names = BTreeSet::new();
-        secrets_in(&json, &mut names);
-        for name in names.into_iter().filter(|name| !self.known.around.has_variable(name)) {
+    /// The secrets that an action's texts name, and whether somebody performs it.
+    fn action(&mut self, node: &Node, action: &Action) {
+        let reference = written(node);
+        let missing = action.secrets.names.iter().filter(|name| !self.known.around.has_variable(name));
+        for name in missing.cloned().collect::<Vec<_>>() {
             let help = format!("set the variable {name}, or add a line `{name}=...` to .env");
-            self.report((Need::Secret, name), node, help);
+            self.report((Need::Secret, name), &reference, help);
         }
-    }
-
-    fn action(&mut self, node: &Node, implementation: &Implementation) {
+        let implementation = &action.def.implementation;
         if !self.known.around.can_perform(implementation) {
             let kind = implementation.kind();
             let help = format!("this build performs no `{kind}`: write `mock` in its place to try the rest");
-            self.report((Need::Action, kind.into()), &written(node), help);
+            self.report((Need::Action, kind.into()), &reference, help);
         }
     }
 
@@ -99,18 +92,9 @@ impl<'s> Search<'s> {
         self.report((Need::Program, name.into()), &written(node), help);
     }
 
-    /// The model that a call names, those it may fall back on, and its tools.
+    /// The model that a call names, and those it may fall back on.
     fn call(&mut self, priced: Priced<'_>, node: &Node, call: &LlmCall) {
         let reference = written(node);
-        let spec = call.prompt_spec.as_ref().and_then(|name| priced.graph.bundle.prompts.get(&name.text));
-        if let Some(spec) = spec {
-            self.secrets(&reference, spec);
-        }
-        let tools = call.tools.iter().filter_map(|tool| priced.graph.bundle.actions.get(&tool.text));
-        for tool in tools {
-            self.secrets(&reference, &tool.implementation);
-            self.action(node, &tool.implementation);
-        }
         let models = priced.models(node, call);
         if models.is_empty() {
             let help = "name a profile: `model: NAME`, and define it under `models`";
@@ -153,18 +137,5 @@ fn key_of(provider: &str) -> Option<String> {
             let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
             Some(format!("{}_API_KEY", other.chars().map(plain).collect::<String>()))
         }
-    }
-}
-
-fn secrets_in(json: &Json, names: &mut BTreeSet<Name>) {
-    match json {
-        Json::String(text) if text.contains(SECRET) => {
-            let Ok(template) = Template::compile(text) else { return };
-            let reads = template.reads().iter().filter(|read| &*read.root == SECRET);
-            names.extend(reads.filter_map(|read| read.path.first().cloned()));
-        }
-        Json::Array(items) => items.iter().for_each(|item| secrets_in(item, names)),
-        Json::Object(map) => map.values().for_each(|value| secrets_in(value, names)),
-        _ => {}
     }
 }

@@ -6,15 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use wonder_core::backoff::{TRIES, delay_ms};
+use wonder_core::backoff::TRIES;
 use wonder_core::command::{ChildOrder, Command, TaskOrder};
 use wonder_core::cost::Spend;
-use wonder_core::def::{Effect, Implementation, Mock, Name, Strategy};
+use wonder_core::def::{Name, Strategy};
 use wonder_core::event::{Event, EventKind, GateKind, TokenId};
-use wonder_core::graph::{Graph, NodeIx, Source, Spread};
+use wonder_core::execution::{ExecutionRules, Next, TaskExecution, Try, TryFailure};
+use wonder_core::graph::{Graph, NodeIx, Source, Spread, Work as ActionWork};
 use wonder_core::input::{ChildOutcome, Input, StartRun, TaskOutcome, TaskReport};
+use wonder_core::reserve::worst_try;
 use wonder_core::schedule::DURATION_MS_UNKNOWN;
-use wonder_core::task::{ActionCall, Ask, TaskMachine};
 use wonder_core::{Run, RunStatus, Time, Value, child_start, mock};
 
 use super::assume::{Assumed, NEVER_MS};
@@ -94,8 +95,6 @@ struct Hosted {
     parent: Option<(Name, TokenId, u32)>,
     played: Played,
     visit_of: BTreeMap<TokenId, usize>,
-    /// How often each step of a token was tried.
-    tries: BTreeMap<(TokenId, Name), u32>,
 }
 
 /// A run and its children on virtual time.
@@ -148,8 +147,8 @@ impl<'p> Play<'p> {
 
     fn insert(&mut self, id: &Name, of: Rc<Prepared>, parent: Option<(Name, TokenId, u32)>) {
         let run = Run::new(of.assumed.graph.clone());
-        let (visit_of, tries) = (BTreeMap::new(), BTreeMap::new());
-        self.runs.insert(id.clone(), Hosted { run, of, parent, played: Played::default(), visit_of, tries });
+        let visit_of = BTreeMap::new();
+        self.runs.insert(id.clone(), Hosted { run, of, parent, played: Played::default(), visit_of });
     }
 
     /// The next thing that happens; false if nothing does any more.
@@ -355,49 +354,23 @@ impl Hosted {
             let outcome = TaskOutcome::Completed { result: Value::empty_map() };
             return (work.duration.amount, TaskReport { outcome, spend: work.spend(), tries: 0 });
         }
-        let mut machine =
-            TaskMachine::start(task, order.input.clone(), order.feedback.clone(), order.overrides.clone());
-        let (mut after_ms, mut spend) = (0, Spend::default());
+        let rules = ExecutionRules { unwritten: TRIES, seed: 0, salt: 0, read_mutations: None };
+        let mut execution = TaskExecution::start(order, task, rules);
+        let mut after_ms = 0;
         let outcome = loop {
-            match machine.ask() {
-                Ask::Done(outcome) => break outcome,
-                Ask::Perform(call) => {
-                    let Implementation::Mock(script) = &call.action.def.implementation else {
-                        break TaskOutcome::Completed { result: Value::empty_map() };
-                    };
-                    let result = self.tried(order, script, &call, (&mut after_ms, &mut spend));
-                    machine.answer(result);
-                }
-            }
+            let answer = match execution.next(|call| worst_try(&call.action)) {
+                Next::Done(outcome) => break outcome,
+                Next::Try(Try { call, number, .. }) => match &call.action.work {
+                    Some(ActionWork::Mock(script)) => mock::outcome(script, number, &call.scope),
+                    _ => break TaskOutcome::Completed { result: Value::empty_map() },
+                },
+            };
+            after_ms += answer.delay_ms;
+            let again = execution.tried(answer.result.map_err(TryFailure::answered), &answer.spend);
+            after_ms += again.map_or(0, |again| again.delay_ms);
         };
-        spend.usd_micros = work.estimate.usd_micros.unwrap_or(spend.usd_micros);
-        (work.estimate.duration_ms.unwrap_or(after_ms), TaskReport { outcome, spend, tries: 0 })
-    }
-
-    /// A mock as a worker tries it: again, by its policy, while the world is to blame.
-    fn tried(
-        &mut self,
-        order: &TaskOrder,
-        script: &Mock,
-        call: &ActionCall,
-        (after_ms, spend): (&mut u64, &mut Spend),
-    ) -> Result<Value, wonder_core::Failure> {
-        let def = &call.action.def;
-        let policy = def.execution.retry_policy.unwrap_or(TRIES);
-        let number = self.tries.entry((order.token, call.step.clone())).or_insert(0);
-        for made in 1.. {
-            let answer = mock::outcome(script, *number, &call.scope);
-            *number += 1;
-            *after_ms += answer.delay_ms;
-            spend.add(&answer.spend);
-            let again = made < policy.max_attempts && def.effect() != Effect::Once;
-            match answer.result {
-                Err(failure) if again && failure.is_infrastructural() => {
-                    *after_ms += delay_ms(&policy.backoff, made, 0, 0);
-                }
-                result => return result,
-            }
-        }
-        unreachable!("the last try is answered")
+        let mut report = execution.report(outcome, after_ms);
+        report.spend.usd_micros = work.estimate.usd_micros.unwrap_or(report.spend.usd_micros);
+        (work.estimate.duration_ms.unwrap_or(after_ms), report)
     }
 }

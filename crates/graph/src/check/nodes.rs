@@ -72,7 +72,7 @@ impl<'a> Checker<'a, '_> {
         }
         let only = task.steps.first().filter(|_| is_lone_action(def, task));
         let known = only.and_then(|only| self.check.actions.get(&only.action.text)).cloned();
-        if let Some(requires) = known.as_ref().and_then(|known| known.requires.as_ref()) {
+        if let Some(requires) = known.as_ref().and_then(|known| known.action.requires.as_ref()) {
             self.check.input_fits(mapping, requires, &format!("action `{name}`"), spot);
         }
     }
@@ -84,7 +84,7 @@ impl<'a> Checker<'a, '_> {
             [only] => self.check.actions.get(&only.action.text).cloned(),
             _ => None,
         });
-        let kind = only.as_ref().map(|known| &known.def.implementation);
+        let kind = only.as_ref().map(|known| &known.action.def.implementation);
         let lone = task.is_some_and(|task| is_lone_action(def, task));
         if let Some(writes) = &def.output_mapping {
             self.check.writes(writes, &scope, &self.scopes.items);

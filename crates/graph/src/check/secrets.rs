@@ -2,8 +2,8 @@
 
 use super::Check;
 use crate::codes;
-use crate::texts;
-use wonder_lang::def::{ActionDef, Implementation, Name, PromptSpec, Spot, Text, Tree};
+use crate::texts::ActionText;
+use wonder_lang::def::{Name, PromptSpec, Spot, Text, Tree};
 use wonder_lang::problem::Problem;
 
 /// How well-known keys begin, and how many more characters they have at least.
@@ -25,22 +25,22 @@ const KEY_BYTES_MIN: usize = 19;
 const NAMES: [&str; 8] =
     ["password", "passwd", "api_key", "apikey", "token", "authorization", "secret", "private_key"];
 
+/// Fields whose keys say what their texts are.
+const NAMED_FIELDS: [&str; 3] = ["headers", "query", "env"];
+
 impl Check<'_> {
-    pub(super) fn secrets(&mut self, action: &ActionDef) {
-        let mut found = Vec::new();
-        texts::each(action, &mut |_, text| {
-            if looks_like_key(&text.text) {
-                found.push(text.spot);
+    /// Texts of an action. Those of its prompt spec are looked at where that is written.
+    pub(super) fn secrets(&mut self, texts: &[ActionText]) {
+        for text in texts.iter().filter(|text| text.prompt.is_none()) {
+            if looks_like_key(&text.text.text) {
+                self.in_clear(text.text.spot, "this text looks like a key");
             }
-        });
-        found.into_iter().for_each(|spot| self.in_clear(spot, "this text looks like a key"));
-        let named = match &action.implementation {
-            Implementation::HttpRequest(http) => [http.headers.as_ref(), http.query.as_ref()],
-            Implementation::Shell(shell) => [shell.env.as_ref(), None],
-            _ => [None, None],
-        };
-        for tree in named.into_iter().flatten() {
-            self.named_secrets(tree);
+        }
+        let named = texts.iter().filter(|text| NAMED_FIELDS.contains(&text.field));
+        for (key, text) in named.filter_map(|text| Some((text.key.as_ref()?, &text.text))) {
+            if asks_for_secret(key) && is_literal(text) {
+                self.in_clear(text.spot, &format!("`{key}` is written in clear"));
+            }
         }
     }
 
@@ -61,15 +61,6 @@ impl Check<'_> {
         }
     }
 
-    fn named_secrets(&mut self, tree: &Tree) {
-        let Tree::Map(map) = tree else { return };
-        for (key, value) in map {
-            if let Some(text) = literal(value).filter(|_| asks_for_secret(key)) {
-                self.in_clear(text.spot, &format!("`{key}` is written in clear"));
-            }
-        }
-    }
-
     fn in_clear(&mut self, spot: Spot, message: &str) {
         self.report(
             Problem::warning(codes::CLEAR_SECRET, spot, message)
@@ -79,11 +70,8 @@ impl Check<'_> {
     }
 }
 
-fn literal(value: &Tree) -> Option<&Text> {
-    match value {
-        Tree::Text(text) if !text.as_str().contains("{{") && !text.as_str().is_empty() => Some(text),
-        _ => None,
-    }
+fn is_literal(text: &Text) -> bool {
+    !text.as_str().contains("{{") && !text.as_str().is_empty()
 }
 
 fn asks_for_secret(key: &Name) -> bool {

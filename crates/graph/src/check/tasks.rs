@@ -102,11 +102,12 @@ impl Check<'_> {
                         .label("expected a ref that no other step of the task has"),
                 );
             }
-            let Some(action) = self.actions.get(&step.action.text).map(|known| known.def.clone()) else {
+            let Some(action) = self.actions.get(&step.action.text).map(|known| known.action.clone()) else {
                 continue;
             };
-            let kind = action.implementation.kind();
-            if def.steps.len() > 1 && action.implementation.pauses() {
+            let implementation = &action.def.implementation;
+            let kind = implementation.kind();
+            if def.steps.len() > 1 && implementation.pauses() {
                 let message =
                     format!("`{kind}` waits, and task `{name}` has other steps: tasks do not pause");
                 self.report(
@@ -115,7 +116,7 @@ impl Check<'_> {
                         .help("make it a node of its own"),
                 );
             }
-            if action.effect() == Effect::Once {
+            if action.effect == Effect::Once {
                 once = once.or(Some(step));
             }
             if let (Some(once), OnFailure::Retry) = (once, step.on_failure) {
@@ -137,7 +138,7 @@ impl Check<'_> {
         match &step.input_mapping {
             Some(mapping) => {
                 self.tree(mapping, scope, items);
-                if let Some(requires) = &known.requires {
+                if let Some(requires) = &known.action.requires {
                     let whose = format!("action `{}`", step.action);
                     self.input_fits(mapping, requires, &whose, step.reference.spot);
                 }
@@ -154,7 +155,7 @@ impl Check<'_> {
     }
 
     fn action_reads(&mut self, known: &CheckedAction, views: &Views, items: &Items) {
-        let worker = !known.def.implementation.is_coordinated();
+        let worker = !known.action.def.implementation.is_coordinated();
         let templates = if worker { views.templates.with(SECRET) } else { views.templates.clone() };
         for reading in &known.readings {
             let scope = match reading.kind {
@@ -169,5 +170,5 @@ impl Check<'_> {
 
 /// `update_context` and `assert` are about a context, mapped input or not.
 fn works_on_context(known: &CheckedAction) -> bool {
-    matches!(known.def.implementation, Implementation::UpdateContext(_) | Implementation::Assert(_))
+    matches!(known.action.def.implementation, Implementation::UpdateContext(_) | Implementation::Assert(_))
 }

@@ -136,7 +136,7 @@ impl Check<'_> {
     /// What is known of the actions of a task.
     fn actions_of(&self, task: &TaskDef) -> Vec<Arc<ActionDef>> {
         let known = task.steps.iter().filter_map(|step| self.actions.get(&step.action.text));
-        known.map(|known| known.def.clone()).collect()
+        known.map(|known| known.action.def.clone()).collect()
     }
 
     fn rule_limits(&mut self, rules: &[Rule]) {

@@ -1,19 +1,23 @@
-//! Actions, compiled once however many steps name them.
+//! Actions, compiled once however many steps name them: for the compiler, and for the checker, which wants to
+//! know what their texts are, what they read and which of them are none.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{CannotCompile, Compiled, Compiler};
-use crate::readings::{self, Reading};
+use crate::parsed::Parsed;
+use crate::readings::Reading;
 use crate::scope::{Items, Scope};
+use crate::texts::{ActionText, BadText, Texts};
 use crate::{
-    Action, Assertion, AssertionTest, CallSpec, CalleeSpec, Coordinated, GateSpec, SleepSpec, WaitSpec,
+    Action, ArtifactSpec, Assertion, AssertionTest, CallSpec, CalleeSpec, CommandSpec, Coordinated, GateSpec,
+    HttpSpec, McpCall, MockErrorSpec, MockOutcomeSpec, MockSpec, ModelCall, ModelTable, PromptUse, ShellSpec,
+    SleepSpec, WaitSpec, Work,
 };
 use wonder_lang::def::{
-    ActionDef, Assert, Callee, ChildFailure, EventTimeout, HumanGate, Implementation, Name, Sleep, Text,
-    WaitEvent, WorkflowCall,
+    ActionDef, Assert, Bundle, Callee, ChildFailure, CommandLine, Effect, EventTimeout, HttpRequest,
+    HumanGate, Implementation, LlmCall, Mock, Name, Response, Shell, Sleep, Text, WaitEvent, WorkflowCall,
 };
 use wonder_lang::expr::Read;
-use wonder_lang::template::Template;
 use wonder_lang::value::Value;
 
 #[derive(Clone, Debug)]
@@ -22,66 +26,239 @@ pub(super) struct KnownAction {
     pub(super) readings: Arc<Vec<Reading>>,
 }
 
-impl Compiler<'_, '_> {
-    pub(super) fn action(&mut self, name: &Name, def: &Arc<ActionDef>) -> Compiled<KnownAction> {
-        let readings = readings::of_action(def, self.bundle, &mut self.parsed);
-        let requires = self.schema(def.requires.as_ref())?;
-        let produces = self.schema(def.produces.as_ref())?;
-        let coordinated = self.coordinated(name, def)?;
-        let action = Action { name: name.clone(), def: def.clone(), requires, produces, coordinated };
-        Ok(KnownAction { action: Arc::new(action), readings: Arc::new(readings) })
+/// One action, and what was found on the way.
+pub(crate) struct CompiledAction {
+    pub(crate) action: Arc<Action>,
+    pub(crate) texts: Vec<ActionText>,
+    /// If there is any, the action is not whole.
+    pub(crate) bad: Vec<BadText>,
+}
+
+/// Every action of a bundle by name. Tools come first: what a model may call is part of its call.
+pub(crate) fn actions(bundle: &Bundle, parsed: &mut Parsed) -> BTreeMap<Name, CompiledAction> {
+    let is_tool = |def: &ActionDef| matches!(def.implementation, Implementation::McpTool(_));
+    let none = Arc::new(ModelTable::default());
+    let mut all = BTreeMap::new();
+    for (name, def) in bundle.actions.iter().filter(|(_, def)| is_tool(def)) {
+        all.insert(name.clone(), action(name, def, bundle, (&none, &[]), parsed));
+    }
+    let tools = all.iter().map(|(name, tool)| (name.clone(), tool.action.clone())).collect();
+    let table = Arc::new(ModelTable { profiles: bundle.models.clone(), tools });
+    let changed = changed_tools(bundle);
+    for (name, def) in bundle.actions.iter().filter(|(_, def)| !is_tool(def)) {
+        all.insert(name.clone(), action(name, def, bundle, (&table, &changed), parsed));
+    }
+    all
+}
+
+/// The tools that responses put in place of the written ones.
+fn changed_tools(bundle: &Bundle) -> Vec<Name> {
+    let rules = bundle.workflow.nodes.iter().flat_map(|node| &node.on_error);
+    let changes = rules.chain(&bundle.workflow.on_error).filter_map(|rule| match &rule.response {
+        Response::Change(change) => change.tools.as_ref(),
+        _ => None,
+    });
+    changes.flatten().map(|tool| tool.text.clone()).collect()
+}
+
+fn action(
+    name: &Name,
+    def: &Arc<ActionDef>,
+    bundle: &Bundle,
+    (models, changed_tools): (&Arc<ModelTable>, &[Name]),
+    parsed: &mut Parsed,
+) -> CompiledAction {
+    let mut texts = Texts::new(parsed);
+    let work = texts.work(def, bundle, models);
+    let coordinated = texts.coordinated(name, def);
+    let requires = texts.schema(def.requires.as_ref(), "`requires`");
+    let produces = texts.schema(def.produces.as_ref(), "`produces`");
+    let effect = effect(def, work.as_ref(), changed_tools);
+    let (secrets, found, bad) = (texts.secrets(), texts.found, texts.bad);
+    let (name, def) = (name.clone(), def.clone());
+    let action = Action { name, def, requires, produces, effect, coordinated, work, secrets };
+    CompiledAction { action: Arc::new(action), texts: found, bad }
+}
+
+/// What the action says, or its kind; with tools, the strongest of it and of all that may be offered.
+fn effect(def: &ActionDef, work: Option<&Work>, changed_tools: &[Name]) -> Effect {
+    let Some(Work::LlmCall(call)) = work else { return def.effect() };
+    let may_be_offered = call.offered.iter().chain(changed_tools);
+    let tools = may_be_offered.filter_map(|name| call.table.tools.get(name));
+    tools.map(|tool| tool.effect).fold(def.effect(), Effect::max)
+}
+
+impl Texts<'_> {
+    /// What a worker needs of the action; None for the coordinator's.
+    fn work(&mut self, def: &ActionDef, bundle: &Bundle, models: &Arc<ModelTable>) -> Option<Work> {
+        Some(match &def.implementation {
+            Implementation::LlmCall(call) => Work::LlmCall(Box::new(self.model_call(call, bundle, models))),
+            Implementation::McpTool(tool) => {
+                let (server, name) =
+                    (self.template("server", &tool.server), self.template("tool", &tool.tool));
+                let arguments = self.tree("arguments", tool.arguments.as_ref());
+                Work::McpTool(McpCall { server: server?, tool: name?, arguments })
+            }
+            Implementation::HttpRequest(http) => Work::HttpRequest(Box::new(self.http(http)?)),
+            Implementation::Shell(shell) => Work::Shell(Box::new(self.shell(shell)?)),
+            Implementation::ArtifactWrite(write) => {
+                let artifact_type = self.optional("type", write.artifact_type.as_ref());
+                let name = self.template("name", &write.name);
+                let path = self.optional("path", write.path.as_ref());
+                let content = self.tree("content", write.content.as_ref());
+                Work::ArtifactWrite(ArtifactSpec { artifact_type, name: name?, content, path })
+            }
+            Implementation::ArtifactRead(read) => {
+                Work::ArtifactRead { reference: self.template("ref", &read.reference)? }
+            }
+            Implementation::Mock(mock) => Work::Mock(self.mock(mock)),
+            _ => return None,
+        })
     }
 
-    fn coordinated(&mut self, name: &Name, def: &ActionDef) -> Compiled<Option<Coordinated>> {
-        Ok(Some(match &def.implementation {
+    fn model_call(&mut self, call: &LlmCall, bundle: &Bundle, models: &Arc<ModelTable>) -> ModelCall {
+        let prompt = self.optional("prompt", call.prompt.as_ref());
+        let system = self.optional("system", call.system.as_ref());
+        let messages = self.tree("messages", call.messages.as_ref());
+        let output_schema = self.schema(call.output_schema.as_ref(), "`output_schema`");
+        let spec = call.prompt_spec.as_ref().and_then(|name| Some((name, bundle.prompts.get(&name.text)?)));
+        let (spec_system, spec_prompt) = spec.map_or((None, None), |(name, spec)| {
+            self.of_prompt(name, |texts| {
+                (texts.optional("system", spec.system.as_ref()), texts.template("template", &spec.template))
+            })
+        });
+        let prompt_spec = spec.map(|(name, spec)| PromptUse {
+            name: name.text.clone(),
+            requires: self.schema(spec.requires.as_ref(), "`requires`"),
+            produces: self.schema(spec.produces.as_ref(), "`produces`"),
+            examples: spec.examples.clone(),
+        });
+        ModelCall {
+            model: call.model.as_ref().map(|model| model.text.clone()),
+            table: models.clone(),
+            system: system.or(spec_system),
+            prompt: prompt.or(spec_prompt),
+            prompt_spec,
+            messages,
+            output_schema,
+            offered: call.tools.iter().map(|tool| tool.text.clone()).collect(),
+            max_turns: call.max_turns,
+            max_tokens: call.max_tokens,
+            temperature: call.temperature,
+            stop: call.stop.clone(),
+            stream: call.stream,
+        }
+    }
+
+    fn http(&mut self, http: &HttpRequest) -> Option<HttpSpec> {
+        let method = self.optional("method", http.method.as_ref());
+        let url = self.template("url", &http.url);
+        Some(HttpSpec {
+            method,
+            body: self.optional("body", http.body.as_ref()),
+            query: self.tree("query", http.query.as_ref()),
+            headers: self.tree("headers", http.headers.as_ref()),
+            json: self.tree("json", http.json.as_ref()),
+            url: url?,
+            expect: http.expect.clone(),
+            max_bytes: http.max_bytes,
+            allow_private: http.allow_private,
+        })
+    }
+
+    fn shell(&mut self, shell: &Shell) -> Option<ShellSpec> {
+        let command = match &shell.command {
+            CommandLine::Line(line) => self.template("command", line).map(CommandSpec::Line),
+            CommandLine::Arguments(list) => Some(CommandSpec::Arguments(self.list("command", list))),
+        };
+        Some(ShellSpec {
+            cwd: self.optional("cwd", shell.cwd.as_ref()),
+            stdin: self.optional("stdin", shell.stdin.as_ref()),
+            image: self.optional("image", shell.image.as_ref()),
+            env: self.tree("env", shell.env.as_ref()),
+            command: command?,
+            expect_exit: shell.expect_exit.clone(),
+            isolation: shell.isolation,
+            limits: shell.limits,
+            network: shell.network,
+        })
+    }
+
+    fn mock(&mut self, mock: &Mock) -> MockSpec {
+        let outcomes = mock.outcomes.iter().map(|outcome| MockOutcomeSpec {
+            output: self.tree("output", outcome.output.as_ref()),
+            error: outcome.error.as_ref().map(|error| MockErrorSpec {
+                kind: error.kind,
+                message: self.optional("message", error.message.as_ref()),
+            }),
+            delay_ms: outcome.delay_ms,
+            usage: outcome.usage,
+        });
+        MockSpec { outcomes: outcomes.collect() }
+    }
+
+    /// What the coordinator needs of the action; None for a worker's.
+    fn coordinated(&mut self, name: &Name, def: &ActionDef) -> Option<Coordinated> {
+        Some(match &def.implementation {
             Implementation::UpdateContext(update) => {
-                Coordinated::UpdateContext { set: self.writes(&update.set)? }
+                Coordinated::UpdateContext { set: self.writes("set", &update.set) }
             }
             Implementation::Assert(assert) => Coordinated::Assert(self.assertion(assert)?),
             Implementation::HumanGate(gate) => Coordinated::HumanGate(self.gate(name, gate)?),
             Implementation::WorkflowCall(call) => Coordinated::WorkflowCall(self.call(call, def)?),
             Implementation::WaitEvent(wait) => Coordinated::WaitEvent(self.wait(wait)?),
             Implementation::Sleep(sleep) => Coordinated::Sleep(self.sleep(sleep)?),
-            _ => return Ok(None),
-        }))
+            _ => return None,
+        })
     }
 
-    fn assertion(&mut self, assert: &Assert) -> Compiled<Assertion> {
-        let message = self.optional_template(assert.message.as_ref())?;
-        let schema = self.schema(assert.schema.as_ref())?;
-        let test = match (&assert.that, (&assert.value, schema), (&assert.score, &assert.score_at_least)) {
-            (Some(that), _, _) => AssertionTest::That(self.expr(that)?),
-            (_, (Some(value), Some(schema)), _) => AssertionTest::Fits { value: self.expr(value)?, schema },
-            (_, _, (Some(score), Some(at_least))) => {
-                AssertionTest::Scores { score: self.expr(score)?, at_least: self.tree(at_least)? }
+    fn assertion(&mut self, assert: &Assert) -> Option<Assertion> {
+        let message = self.optional("message", assert.message.as_ref());
+        let schema = self.schema(assert.schema.as_ref(), "`schema`");
+        let that = self.expr("that", assert.that.as_ref());
+        let value = self.expr("value", assert.value.as_ref());
+        let score = self.expr("score", assert.score.as_ref());
+        let at_least = assert.score_at_least.as_ref().map(|tree| self.mapping("score_at_least", tree));
+        let test = match (that, (value, schema), (score, at_least)) {
+            (Some(that), _, _) => AssertionTest::That(that),
+            (_, (Some(value), Some(schema)), _) => AssertionTest::Fits { value, schema },
+            (_, _, (Some(score), Some(at_least))) => AssertionTest::Scores { score, at_least },
+            _ => {
+                self.bad.push(BadText::Missing("an `assert` has no test"));
+                return None;
             }
-            _ => return Err(CannotCompile::new("an `assert` has no test")),
         };
-        Ok(Assertion { test, message })
+        Some(Assertion { test, message })
     }
 
-    fn gate(&mut self, name: &Name, gate: &HumanGate) -> Compiled<GateSpec> {
-        let title = gate.title.clone().unwrap_or_else(|| Text::new(name.clone()));
-        Ok(GateSpec {
-            title: self.template(&title)?,
-            body: self.optional_template(gate.body.as_ref())?,
-            form: self.schema(gate.form.as_ref())?,
-            assignees: self.templates(&gate.assignees)?,
+    fn gate(&mut self, name: &Name, gate: &HumanGate) -> Option<GateSpec> {
+        let form = self.schema(gate.form.as_ref(), "`form`");
+        let title = match &gate.title {
+            Some(title) => self.template("title", title),
+            None => self.template("title", &Text::new(name.clone())),
+        };
+        Some(GateSpec {
+            body: self.optional("body", gate.body.as_ref()),
+            form,
+            assignees: self.list("assignees", &gate.assignees),
             quorum: gate.quorum,
             timeout_ms: gate.timeout_ms,
             on_timeout: gate.on_timeout,
             default: gate.default.clone().unwrap_or(Value::Null),
-            escalate: self.templates(&gate.escalate)?,
+            escalate: self.list("escalate", &gate.escalate),
             remind_every_ms: gate.remind_every_ms,
+            title: title?,
         })
     }
 
-    fn call(&mut self, call: &WorkflowCall, def: &ActionDef) -> Compiled<CallSpec> {
+    fn call(&mut self, call: &WorkflowCall, def: &ActionDef) -> Option<CallSpec> {
         let workflow = match &call.workflow {
-            Callee::Named(name) => CalleeSpec::Named(self.template(name)?),
-            Callee::FromContext { from_context } => CalleeSpec::FromContext(self.expr(from_context)?),
+            Callee::Named(name) => CalleeSpec::Named(self.callee_template("workflow", name)?),
+            Callee::FromContext { from_context } => {
+                CalleeSpec::FromContext(self.callee_expr("from_context", from_context)?)
+            }
         };
-        Ok(CallSpec {
+        Some(CallSpec {
             workflow,
             catch: call.on_failure == ChildFailure::Catch,
             inherit_timeout: call.inherit_timeout,
@@ -90,22 +267,21 @@ impl Compiler<'_, '_> {
         })
     }
 
-    fn wait(&mut self, wait: &WaitEvent) -> Compiled<WaitSpec> {
-        let key = self.optional_expr(wait.key.as_ref())?;
+    fn wait(&mut self, wait: &WaitEvent) -> Option<WaitSpec> {
+        let event = self.template("event", &wait.event);
+        let key = self.expr("key", wait.key.as_ref());
         let default = wait.default.clone().filter(|_| wait.on_timeout == EventTimeout::Default);
-        Ok(WaitSpec { event: self.template(&wait.event)?, key, timeout_ms: wait.timeout_ms, default })
+        Some(WaitSpec { event: event?, key, timeout_ms: wait.timeout_ms, default })
     }
 
-    fn sleep(&mut self, sleep: &Sleep) -> Compiled<SleepSpec> {
-        match (&sleep.duration, &sleep.until) {
-            (Some(text), _) => self.template(text).map(SleepSpec::For),
-            (None, Some(text)) => self.expr(text).map(SleepSpec::Until),
-            (None, None) => Err(CannotCompile::new("a `sleep` says neither how long nor until when")),
+    fn sleep(&mut self, sleep: &Sleep) -> Option<SleepSpec> {
+        let duration = self.optional("for", sleep.duration.as_ref());
+        let until = self.expr("until", sleep.until.as_ref());
+        let spec = duration.map(SleepSpec::For).or(until.map(SleepSpec::Until));
+        if spec.is_none() {
+            self.bad.push(BadText::Missing("a `sleep` says neither how long nor until when"));
         }
-    }
-
-    fn templates(&mut self, texts: &[Text]) -> Compiled<Vec<Template>> {
-        texts.iter().map(|text| self.template(text)).collect()
+        spec
     }
 }
 

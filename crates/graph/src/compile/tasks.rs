@@ -48,7 +48,7 @@ impl Compiler<'_, '_> {
             let Some(known) = self.actions.get(&step.action.text).cloned() else {
                 return Err(CannotCompile::new(format!("there is no action `{}`", step.action)));
             };
-            effect = effect.max(known.action.def.effect());
+            effect = effect.max(known.action.effect);
             steps.push(match place {
                 Place::Action { node, mapped } => {
                     reads.extend(named(&known.readings, node, &self.scopes.items));

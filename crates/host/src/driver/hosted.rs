@@ -187,7 +187,6 @@ impl Driver {
                 continue;
             }
             if ended {
-                self.executor.forget(&id);
                 // Its children have ended with it; a retry would ask for it again.
                 self.shared.leave_alone(&id);
                 if self.is_kept_after_end(&id) {

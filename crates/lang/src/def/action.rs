@@ -32,16 +32,17 @@ pub struct ActionDef {
 }
 
 impl ActionDef {
-    /// What happens in the world if the action runs twice.
+    /// What happens in the world if the action runs twice, by what is written on itself. What its tools may
+    /// do is known to the graph.
     pub fn effect(&self) -> Effect {
         if let Some(effect) = self.effects {
             return effect;
         }
         match &self.implementation {
             Implementation::HttpRequest(http) if http.is_get() => Effect::None,
-            Implementation::HttpRequest(_) | Implementation::Shell(_) | Implementation::McpTool(_) => {
-                Effect::Idempotent
-            }
+            Implementation::HttpRequest(_) | Implementation::Shell(_) => Effect::Idempotent,
+            // A server that does not say what its tool does may do anything.
+            Implementation::McpTool(_) => Effect::Once,
             _ => Effect::None,
         }
     }

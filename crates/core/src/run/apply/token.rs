@@ -52,6 +52,7 @@ impl Run {
             carried: carried.clone(),
             attempt: 0,
             generation: 0,
+            tries: 0,
             overrides: Overrides::default(),
             answered: Default::default(),
             straggler: None,
@@ -195,6 +196,9 @@ impl Run {
         }
         self.state.reserved.subtract(&out.reserved);
         self.state.spend.add(&report.spend);
+        if let Some(token) = self.state.tokens.get_mut(&id).filter(|_| report.tries > 0) {
+            token.tries += report.tries;
+        }
         if let Some(spend) = self.state.node_spend.get_mut(&self.graph.nodes[out.node as usize].reference) {
             spend.reserved.subtract(&out.reserved);
             spend.spend.add(&report.spend);

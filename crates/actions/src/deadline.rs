@@ -9,82 +9,82 @@ use tokio_util::sync::CancellationToken;
 
 /// Why an action has to stop.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Halt {
+pub enum Stopped {
     Cancelled,
-    TaskTime,
-    ActionTime,
+    TaskTimeout,
+    ActionTimeout,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Leash<'a> {
+pub struct Deadline<'a> {
     cancel: &'a CancellationToken,
     task: Option<Instant>,
     action: Option<Instant>,
 }
 
-impl<'a> Leash<'a> {
+impl<'a> Deadline<'a> {
     pub(crate) fn of_task(
         cancel: &'a CancellationToken,
         started: Instant,
         timeout_ms: Option<u64>,
-    ) -> Leash<'a> {
-        Leash { cancel, task: after(started, timeout_ms), action: None }
+    ) -> Deadline<'a> {
+        Deadline { cancel, task: after(started, timeout_ms), action: None }
     }
 
     /// The same, for an action that starts now. Its time is capped by what the task has left, and then it
     /// is the task's time that ends it.
-    pub(crate) fn of_action(&self, timeout_ms: Option<u64>) -> Leash<'a> {
+    pub(crate) fn of_action(&self, timeout_ms: Option<u64>) -> Deadline<'a> {
         let own = timeout_ms.and_then(|_| after(Instant::now(), timeout_ms));
         let action = own.filter(|own| self.task.is_none_or(|task| *own < task));
-        Leash { action, ..*self }
+        Deadline { action, ..*self }
     }
 
     /// Whether there is reason to stop already.
-    pub(crate) fn check(&self) -> Result<(), Halt> {
+    pub fn check(&self) -> Result<(), Stopped> {
         if self.cancel.is_cancelled() {
-            return Err(Halt::Cancelled);
+            return Err(Stopped::Cancelled);
         }
         match self.next() {
-            Some((at, halt)) if at <= Instant::now() => Err(halt),
+            Some((at, stopped)) if at <= Instant::now() => Err(stopped),
             _ => Ok(()),
         }
     }
 
     /// Ready when the action has to stop.
-    pub(crate) async fn pulled(&self) -> Halt {
-        let Some((at, halt)) = self.next() else {
+    pub async fn reached(&self) -> Stopped {
+        let Some((at, stopped)) = self.next() else {
             self.cancel.cancelled().await;
-            return Halt::Cancelled;
+            return Stopped::Cancelled;
         };
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Halt::Cancelled,
-            () = sleep_until(at) => halt,
+            () = self.cancel.cancelled() => Stopped::Cancelled,
+            () = sleep_until(at) => stopped,
         }
     }
 
     /// Does `work`, which may be dropped at any point, unless there is reason to stop first.
-    pub(crate) async fn hold<F: Future>(&self, work: F) -> Result<F::Output, Halt> {
+    pub async fn limit<F: Future>(&self, work: F) -> Result<F::Output, Stopped> {
         tokio::select! {
             biased;
-            halt = self.pulled() => Err(halt),
+            stopped = self.reached() => Err(stopped),
             done = work => Ok(done),
         }
     }
 
-    pub(crate) async fn wait(&self, ms: u64) -> Result<(), Halt> {
+    pub async fn wait(&self, ms: u64) -> Result<(), Stopped> {
         if ms == 0 {
             // Others have their turn, however often we do this.
             tokio::task::yield_now().await;
             return self.check();
         }
-        self.hold(tokio::time::sleep(Duration::from_millis(ms))).await
+        self.limit(tokio::time::sleep(Duration::from_millis(ms))).await
     }
 
-    fn next(&self) -> Option<(Instant, Halt)> {
+    fn next(&self) -> Option<(Instant, Stopped)> {
         match (self.action, self.task) {
-            (Some(action), _) => Some((action, Halt::ActionTime)),
-            (None, Some(task)) => Some((task, Halt::TaskTime)),
+            (Some(action), _) => Some((action, Stopped::ActionTimeout)),
+            (None, Some(task)) => Some((task, Stopped::TaskTimeout)),
             (None, None) => None,
         }
     }

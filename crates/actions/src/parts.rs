@@ -9,31 +9,31 @@ const START: char = '\u{fdd0}';
 const END: char = '\u{fdd1}';
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Piece {
+pub(crate) enum Part {
     Written(String),
     Value(String),
 }
 
 /// Fills the template in. Says why it cannot.
-pub(crate) fn pieces(template: &Template, scope: &Value) -> Result<Vec<Piece>, String> {
+pub(crate) fn parts(template: &Template, scope: &Value) -> Result<Vec<Part>, String> {
     if template.text().contains([START, END]) {
         return Err("the text has a character (U+FDD0 or U+FDD1) that stands for nothing".to_owned());
     }
     let text = template.render_with(scope, Some(mark)).map_err(|error| error.message)?;
-    let mut pieces = Vec::new();
+    let mut parts = Vec::new();
     let mut rest = text.as_str();
     while let Some((written, after)) = rest.split_once(START) {
         let (value, after) = after.split_once(END).unwrap_or((after, ""));
         if !written.is_empty() {
-            pieces.push(Piece::Written(written.to_owned()));
+            parts.push(Part::Written(written.to_owned()));
         }
-        pieces.push(Piece::Value(unmark(value)));
+        parts.push(Part::Value(unmark(value)));
         rest = after;
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Written(rest.to_owned()));
+        parts.push(Part::Written(rest.to_owned()));
     }
-    Ok(pieces)
+    Ok(parts)
 }
 
 fn mark(value: &Value) -> String {
@@ -61,20 +61,20 @@ fn unmark(marked: &str) -> String {
 mod tests {
     use super::*;
 
-    fn split(text: &str) -> Vec<Piece> {
+    fn split(text: &str) -> Vec<Part> {
         let scope = Value::map([("a", Value::str("100%S of 'x'")), ("n", Value::Int(3))]);
-        pieces(&Template::compile(text).unwrap(), &scope).unwrap()
+        parts(&Template::compile(text).unwrap(), &scope).unwrap()
     }
 
     #[test]
     fn what_was_written_and_what_was_put_in_stay_apart() {
-        let (written, value) = (|t: &str| Piece::Written(t.into()), |t: &str| Piece::Value(t.into()));
+        let (written, value) = (|t: &str| Part::Written(t.into()), |t: &str| Part::Value(t.into()));
         assert_eq!(
             split("echo {{ a }}{{ n }}!"),
             [written("echo "), value("100%S of 'x'"), value("3"), written("!")]
         );
         assert_eq!(split("{% set b %}<{{ a }}>{% endset %}{{ b }}"), [value("<100%S of 'x'>")]);
         assert_eq!(split("plain"), [written("plain")]);
-        assert!(pieces(&Template::compile("\u{fdd0}").unwrap(), &Value::Null).is_err());
+        assert!(parts(&Template::compile("\u{fdd0}").unwrap(), &Value::Null).is_err());
     }
 }

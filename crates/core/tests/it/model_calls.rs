@@ -1,0 +1,113 @@
+//! What a worker finds in its task: texts compiled, names resolved, the secrets to ask for, and what may
+//! happen in the world.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use wonder_core::command::Overrides;
+use wonder_core::def::Effect;
+use wonder_core::graph::{Graph, Task, Work};
+use wonder_core::task::{ActionCall, Ask, TaskMachine};
+use wonder_core::value::Value;
+
+fn tool(name: &str, tool: &str, keys: serde_json::Value) -> serde_json::Value {
+    let mut whole =
+        json!({"name": name, "kind": "mcp_tool", "implementation": {"server": "files", "tool": tool}});
+    whole.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    whole
+}
+
+/// The task of a node that makes this model call, in a workflow with tools, prompts and profiles.
+fn task(call: serde_json::Value, on_error: serde_json::Value) -> Arc<Task> {
+    let send = json!({"requires": {"type": "object", "required": ["to"]}, "description": "Sends"});
+    let node = json!({"ref": "n", "task": "n", "inline": "action", "input_mapping": {"q": "input.q", "tone": "'kind'"}});
+    let bundle = json!({
+        "workflow": {"name": "test", "nodes": [node], "on_error": on_error},
+        "tasks": {"n": {"name": "n", "steps": [{"ref": "only", "action": "n"}]}},
+        "actions": {
+            "n": {"name": "n", "kind": "llm_call", "implementation": call},
+            "read": tool("read", "read", json!({"effects": "none"})),
+            "keep": tool("keep", "keep", json!({"effects": "idempotent"})),
+            "send": tool("send", "send", send),
+        },
+        "models": {
+            "smart": {"name": "smart", "model": "big", "cheaper": "fast", "fallbacks": ["local"]},
+            "fast": {"name": "fast", "model": "small"},
+            "local": {"name": "local", "model": "own"},
+        },
+        "prompts": {"ask": {
+            "name": "ask", "system": "Be {{ tone }}.", "template": "{{ q }} {{ secret.SALT }}",
+            "examples": [1],
+        }},
+    });
+    let (graph, _) = Graph::build(Arc::new(serde_json::from_value(bundle).unwrap())).unwrap();
+    graph.tasks["n"].clone()
+}
+
+fn call(task: &Arc<Task>, overrides: Overrides) -> Box<ActionCall> {
+    let input = Value::map([("q", Value::str("why?")), ("tone", Value::str("kind"))]);
+    match TaskMachine::start(task.clone(), input, Value::Null, overrides).ask() {
+        Ask::Perform(call) => call,
+        Ask::Done(outcome) => panic!("{outcome:?}"),
+    }
+}
+
+fn tools(call: &ActionCall) -> Vec<&str> {
+    call.tools().iter().map(|tool| &*tool.name).collect()
+}
+
+#[test]
+fn a_model_call_carries_everything_its_names_stand_for() {
+    let task = task(json!({"model": "smart", "prompt_spec": "ask", "tools": ["read"]}), json!([]));
+    let plain = call(&task, Overrides::default());
+    let Some(Work::LlmCall(model)) = &plain.action.work else { panic!("{:?}", plain.action.work) };
+    let scope = &mut plain.scope.clone();
+    scope.set_path(&["secret".into(), "SALT".into()], Value::str("s"));
+    assert_eq!(model.system.as_ref().unwrap().render(scope).unwrap(), "Be kind.");
+    assert_eq!(model.prompt.as_ref().unwrap().render(scope).unwrap(), "why? s");
+    assert_eq!(model.prompt_spec.as_ref().map(|spec| spec.examples.len()), Some(1));
+    assert_eq!(plain.action.secrets.names.iter().map(|name| &**name).collect::<Vec<_>>(), ["SALT"]);
+    assert_eq!(plain.profile().map(|(name, profile)| (&**name, &*profile.model)), Some(("smart", "big")));
+    assert_eq!(tools(&plain), ["read"]);
+
+    let downgraded = call(&task, Overrides { downgrades: 2, ..Overrides::default() });
+    assert_eq!(downgraded.profile().map(|(name, _)| &**name), Some("fast"), "as far as it goes");
+    let changed: Overrides = Overrides {
+        model: Some("local".into()),
+        tools: Some(vec!["send".into(), "keep".into()]),
+        ..Overrides::default()
+    };
+    let changed = call(&task, changed);
+    assert_eq!(changed.profile().map(|(name, _)| &**name), Some("local"));
+    assert_eq!(tools(&changed), ["send", "keep"]);
+}
+
+#[test]
+fn the_effect_of_a_call_with_tools_is_the_strongest_that_it_may_be_offered() {
+    let effect = |tools: serde_json::Value| {
+        task(json!({"model": "fast", "prompt": "{{ q }}", "tools": tools}), json!([])).effect
+    };
+    assert_eq!(effect(json!([])), Effect::None);
+    assert_eq!(effect(json!(["read"])), Effect::None);
+    assert_eq!(effect(json!(["read", "keep"])), Effect::Idempotent);
+    assert_eq!(effect(json!(["keep", "send"])), Effect::Once, "who does not say may do anything");
+    let change = json!([{"do": {"change": {"tools": ["send"]}}}]);
+    let call = json!({"model": "fast", "prompt": "{{ q }}", "tools": ["read"]});
+    assert_eq!(task(call, change).effect, Effect::Once, "a response may offer others");
+}
+
+#[test]
+fn each_call_of_a_tool_is_an_effect_of_its_own() {
+    let task = task(json!({"model": "fast", "prompt": "{{ q }}", "tools": ["send"]}), json!([]));
+    let own = call(&task, Overrides::default());
+    let send = own.tools()[0].clone();
+    let arguments = || Value::map([("to", Value::str("ada"))]);
+    let keys = [1, 2].map(|number| own.of_tool(number, &send, arguments()).unwrap().number);
+    assert_eq!((own.number, keys), (0, [1, 2]));
+    let first = own.of_tool(1, &send, arguments()).unwrap();
+    assert_eq!(first.step, own.step);
+    assert_eq!(first.scope.get_path(&["input".into(), "to".into()]), Some(&Value::str("ada")));
+    let failure = own.of_tool(1, &send, Value::empty_map()).unwrap_err();
+    assert!(failure.message.contains("the arguments of send"), "{failure}");
+}
