@@ -80,8 +80,8 @@ async fn too_much_memory_or_processor_time_ends_a_process() {
 /// Whether bubblewrap may do here what it does. `make test` installs it; where the machine forbids it, a
 /// sandboxed command has to say so.
 async fn may_sandbox() -> bool {
-    let tried = Command::new("bwrap").args(["--ro-bind", "/", "/", "--unshare-pid", "true"]).output();
-    let allowed = tried.expect("bubblewrap is here: make tools").status.success();
+    let output = Command::new("bwrap").args(["--ro-bind", "/", "/", "--unshare-pid", "true"]).output();
+    let allowed = output.expect("bubblewrap is here: make tools").status.success();
     if !allowed {
         let node = r#"{shell: {command: "true", isolation: sandbox}}"#;
         let report = perform_in(Path::new("/tmp"), Settings::default(), node).await;
