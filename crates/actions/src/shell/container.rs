@@ -114,21 +114,21 @@ fn fresh_name() -> String {
 }
 
 async fn find(settings: &Settings) -> Result<PathBuf, Failure> {
-    let mut tried = Vec::new();
+    let mut failures = Vec::new();
     for name in ["docker", "podman"] {
         let Some(path) = program(settings, name) else {
-            tried.push(format!("{name}: not on the PATH"));
+            failures.push(format!("{name}: not on the PATH"));
             continue;
         };
         match answers(&path).await {
             Ok(()) => return Ok(path),
-            Err(why) => tried.push(format!("{name}: {why}")),
+            Err(why) => failures.push(format!("{name}: {why}")),
         }
     }
     let message = format!(
         "isolation: container needs docker or podman, and neither answers ({}): start one, or use \
          isolation: process or sandbox",
-        tried.join("; ")
+        failures.join("; ")
     );
     Err(Failure::new(ErrorKind::Internal, message))
 }
@@ -144,6 +144,6 @@ async fn answers(runtime: &Path) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("`info` failed").to_owned())
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("`info` failed").to_owned())
 }

@@ -54,7 +54,7 @@ impl ShellHandler {
         let plan = Plan::of(context, shell)?;
         let launch = isolation::launch(self, context, shell, plan).await?;
         let ended = process::run(self, context, launch, shell.limits.output_bytes).await?;
-        judge(shell, ended)
+        result_of(shell, ended)
     }
 }
 
@@ -71,7 +71,8 @@ impl ActionHandler for ShellHandler {
     }
 }
 
-fn judge(shell: &ShellSpec, ended: Ended) -> TryResult {
+/// What a command that has ended gives: a result if its exit code is expected.
+fn result_of(shell: &ShellSpec, ended: Ended) -> TryResult {
     let Ended { status, stdout, stderr } = ended;
     let expected = if shell.expect_exit.is_empty() { &[0][..] } else { &shell.expect_exit };
     match status.code() {
@@ -99,8 +100,8 @@ fn unexpected(code: Option<i32>, signal: Option<i32>, stdout: &str, stderr: &str
         (None, Some(SIGXCPU)) => "the command was ended: its processor time is over (limits.cpu)".to_owned(),
         (None, signal) => format!("the command was ended by signal {}", signal.unwrap_or_default()),
     };
-    let message = match last_words(stderr) {
-        Some(words) => format!("{what}: {words}"),
+    let message = match last_line(stderr) {
+        Some(line) => format!("{what}: {line}"),
         None => what,
     };
     let mut details = Map::new();
@@ -115,9 +116,9 @@ fn unexpected(code: Option<i32>, signal: Option<i32>, stdout: &str, stderr: &str
 }
 
 /// The last line that says something, as far as it fits a message.
-fn last_words(stderr: &str) -> Option<&str> {
-    const WORDS_BYTES: usize = 400;
-    stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).map(|line| tail(line, WORDS_BYTES))
+fn last_line(stderr: &str) -> Option<&str> {
+    const LINE_BYTES_MAX: usize = 400;
+    stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).map(|line| tail(line, LINE_BYTES_MAX))
 }
 
 /// A command that was never started, as the exit code with which a shell would have said so.

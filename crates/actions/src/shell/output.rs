@@ -1,4 +1,4 @@
-//! What a command writes: kept up to a limit, and said line by line as it comes. Bytes that are no UTF-8 are
+//! What a command writes: kept up to a limit, and shown line by line as it comes. Bytes that are no UTF-8 are
 //! replaced; nothing is trimmed.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -38,7 +38,7 @@ impl<R: AsyncRead + Unpin> Capture<R> {
         if self.stream == Stream::Stderr { "stderr" } else { "stdout" }
     }
 
-    /// The next piece, or the end. May be dropped while it waits.
+    /// The next bytes, or the end. May be dropped while it waits.
     pub(super) async fn read(&mut self, context: &ActionContext<'_>) {
         let Some(pipe) = &mut self.pipe else { return std::future::pending().await };
         match pipe.read(&mut self.chunk).await {
@@ -59,7 +59,7 @@ impl<R: AsyncRead + Unpin> Capture<R> {
         }
     }
 
-    /// All of it, once the last line is said.
+    /// All of it, once the last line is shown.
     pub(super) fn finish(self, context: &ActionContext<'_>) -> String {
         if self.line < self.kept.len() {
             context.line(self.stream, text(&self.kept[self.line..]));

@@ -56,12 +56,12 @@ impl Plan {
                 None => unset.push(name),
             }
         }
-        carried("command", command.iter())?;
-        carried("env", variables.values())?;
+        check_no_nul("command", command.iter())?;
+        check_no_nul("env", variables.values())?;
         let stdin = shell.stdin.as_ref().map(|text| render(text, "stdin", scope)).transpose()?;
-        let workdir = whole(context.workdir())?;
+        let workdir = absolute(context.workdir())?;
         let cwd = shell.cwd.as_ref().map(|text| render(text, "cwd", scope)).transpose()?;
-        carried("cwd", cwd.iter())?;
+        check_no_nul("cwd", cwd.iter())?;
         let cwd = cwd.map_or_else(|| workdir.clone(), |cwd| workdir.join(cwd));
         Ok(Plan { command, workdir, cwd, stdin, variables, unset })
     }
@@ -78,7 +78,8 @@ fn own_variables(context: &ActionContext<'_>) -> [(String, String); 4] {
     ]
 }
 
-fn carried<'a>(field: &str, mut texts: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
+/// Neither a command line nor a variable can have NUL characters.
+fn check_no_nul<'a>(field: &str, mut texts: impl Iterator<Item = &'a String>) -> Result<(), Failure> {
     if texts.any(|text| text.contains('\0')) {
         return Err(bad_field(
             field,
@@ -88,7 +89,7 @@ fn carried<'a>(field: &str, mut texts: impl Iterator<Item = &'a String>) -> Resu
     Ok(())
 }
 
-fn whole(path: &Path) -> Result<PathBuf, Failure> {
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map_err(|error| not_started(NOT_RUN, format!("the directory {}: {error}", path.display())))
 }

@@ -311,8 +311,8 @@ mod tests {
         ];
         for (text, expected) in places {
             for value in HOSTILE {
-                let (said, left) = run(text, value).unwrap();
-                assert_eq!(said, expected.replace("{}", value), "{text} with {value:?}");
+                let (printed, left) = run(text, value).unwrap();
+                assert_eq!(printed, expected.replace("{}", value), "{text} with {value:?}");
                 assert_eq!(left, 0, "{text} with {value:?} ran something");
             }
         }

@@ -22,11 +22,11 @@ const QUICK: &str = ", execution: {retry_policy: {max_attempts: 3, initial_delay
 async fn an_answer_has_status_headers_body_and_json() {
     let headers = "X-Mixed: One\r\nx-mixed: Two\r\n".to_owned();
     let server = Server::start(vec![Answer::Send(201, headers, r#"{"ok": true}"#.to_owned())]).await;
-    let said = result(ask(&server, "/", "").await);
-    assert_eq!(said.get("status"), Some(&Value::Int(201)));
-    assert_eq!(said.get("json"), Some(&json(r#"{"ok":true}"#)));
-    assert_eq!(said.get("body"), Some(&Value::str(r#"{"ok": true}"#)));
-    assert_eq!(said.get("headers").unwrap().get("x-mixed"), Some(&Value::str("One, Two")));
+    let done = result(ask(&server, "/", "").await);
+    assert_eq!(done.get("status"), Some(&Value::Int(201)));
+    assert_eq!(done.get("json"), Some(&json(r#"{"ok":true}"#)));
+    assert_eq!(done.get("body"), Some(&Value::str(r#"{"ok": true}"#)));
+    assert_eq!(done.get("headers").unwrap().get("x-mixed"), Some(&Value::str("One, Two")));
     let server = Server::start(vec![Answer::ok("plain")]).await;
     assert_eq!(result(ask(&server, "/", "").await).get("json"), Some(&Value::Null));
 }
@@ -67,15 +67,15 @@ async fn a_value_cannot_smuggle_a_header() {
 }
 
 #[tokio::test]
-async fn an_unexpected_status_is_a_failure_with_what_was_said() {
+async fn an_unexpected_status_is_a_failure_with_what_was_answered() {
     let server = Server::start(vec![Answer::status(404)]).await;
     let failed = failure(ask(&server, "/x?token=1", QUICK).await);
     assert_eq!(failed.kind, ErrorKind::HttpStatus);
     assert_eq!(failed.message, format!("GET {}/x answered 404 Not Found", server.url()));
     assert_eq!(failed.status, Some(404));
     assert_eq!(failed.details.get("body"), Some(&Value::str("said 404")));
-    let said = result(ask(&server, "/", ", expect: [4xx]").await);
-    assert_eq!(said.get("status"), Some(&Value::Int(404)));
+    let done = result(ask(&server, "/", ", expect: [4xx]").await);
+    assert_eq!(done.get("status"), Some(&Value::Int(404)));
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn what_must_happen_once_and_broke_on_the_way_is_not_known() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_when_to_come_back_is_heard() {
+async fn a_server_that_says_when_to_come_back_is_obeyed() {
     let limited = Answer::Send(429, "Retry-After: 120\r\n".to_owned(), String::new());
     let server = Server::start(vec![limited]).await;
     let node = format!(r#"{{http_request: {{url: "{}", allow_private: true{QUICK}}}}}"#, server.url());
@@ -216,9 +216,9 @@ async fn an_answer_that_is_too_large_is_refused() {
 async fn redirects_are_followed_but_not_forever() {
     let end = Server::start(vec![Answer::ok("here")]).await;
     let server = Server::start(vec![Answer::redirect(302, "/two"), Answer::redirect(307, &end.url())]).await;
-    let said =
+    let done =
         result(ask(&server, "/one", r#", headers: {Authorization: "Bearer x", Accept: text/plain}"#).await);
-    assert_eq!(said.get("body"), Some(&Value::str("here")));
+    assert_eq!(done.get("body"), Some(&Value::str("here")));
     assert!(
         server.asked()[1].starts_with("GET /two ") && server.asked()[1].contains("authorization: Bearer x")
     );
@@ -230,8 +230,8 @@ async fn redirects_are_followed_but_not_forever() {
     assert_eq!(circle.asked().len(), 6);
 
     let wanted = Server::start(vec![Answer::redirect(302, "/elsewhere")]).await;
-    let said = result(ask(&wanted, "/", ", expect: [302]").await);
-    assert_eq!(said.get("headers").unwrap().get("location"), Some(&Value::str("/elsewhere")));
+    let done = result(ask(&wanted, "/", ", expect: [302]").await);
+    assert_eq!(done.get("headers").unwrap().get("location"), Some(&Value::str("/elsewhere")));
 }
 
 #[tokio::test]

@@ -31,14 +31,14 @@ fn stdout(report: TaskReport) -> String {
 async fn a_process_sees_a_clean_environment() {
     let settings = with_environment(&[("LEAK", "leaked"), ("LANG", "C"), ("TMPDIR", "/tmp")]);
     let node = r#"{shell: {command: ["env"], env: {OWN: "{{ input.x }}"}, isolation: process}}"#;
-    let said = stdout(perform_in(Path::new("/tmp"), settings, node).await);
+    let printed = stdout(perform_in(Path::new("/tmp"), settings, node).await);
     let names: Vec<&str> =
-        said.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+        printed.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
     let known = ["PATH", "HOME", "LANG", "TMPDIR", "OWN"];
     for name in &names {
         assert!(known.contains(name) || name.starts_with("WONDER_"), "{name} got through");
     }
-    assert!(names.contains(&"PATH") && names.contains(&"WONDER_RUN") && said.contains("OWN=a b\n"));
+    assert!(names.contains(&"PATH") && names.contains(&"WONDER_RUN") && printed.contains("OWN=a b\n"));
 }
 
 #[tokio::test]
@@ -46,8 +46,8 @@ async fn a_process_has_the_limits_it_is_given_and_some_it_is_not() {
     let show = r#""ulimit -t; ulimit -v; ulimit -n; ulimit -c""#;
     let node =
         format!("{{shell: {{command: {show}, isolation: process, limits: {{cpu: 5, memory: 1073741824}}}}}}");
-    let said = stdout(perform(&node, "{}").await);
-    let files: Vec<&str> = said.lines().collect();
+    let printed = stdout(perform(&node, "{}").await);
+    let files: Vec<&str> = printed.lines().collect();
     assert_eq!((files[0], files[1], files[3]), ("5", "1048576", "0"));
     assert!(files[2].parse::<u64>().unwrap() <= 1_024);
     let node = format!("{{shell: {{command: {show}, limits: {{files: 50}}}}}}");
@@ -62,8 +62,8 @@ async fn too_much_memory_or_processor_time_ends_a_process() {
     // Hands a process more than it may hold.
     let node = r#"{shell: {command: "head -c 400000000 /dev/zero | tail -c 300000000 | wc -c",
                    isolation: process, limits: {memory: 100000000}}}"#;
-    let said = perform(node, "{}").await;
-    match said.outcome {
+    let printed = perform(node, "{}").await;
+    match printed.outcome {
         TaskOutcome::Completed { result } => {
             assert_ne!(result.get("stdout"), Some(&Value::str("300000000\n")))
         }
@@ -80,8 +80,8 @@ async fn too_much_memory_or_processor_time_ends_a_process() {
 /// Whether bubblewrap may do here what it does. `make test` installs it; where the machine forbids it, a
 /// sandboxed command has to say so.
 async fn may_sandbox() -> bool {
-    let tried = Command::new("bwrap").args(["--ro-bind", "/", "/", "--unshare-pid", "true"]).output();
-    let allowed = tried.expect("bubblewrap is here: make tools").status.success();
+    let output = Command::new("bwrap").args(["--ro-bind", "/", "/", "--unshare-pid", "true"]).output();
+    let allowed = output.expect("bubblewrap is here: make tools").status.success();
     if !allowed {
         let node = r#"{shell: {command: "true", isolation: sandbox}}"#;
         let report = perform_in(Path::new("/tmp"), Settings::default(), node).await;
@@ -104,10 +104,10 @@ async fn a_sandbox_can_write_only_its_directory_and_reach_nobody() {
     );
     let node =
         format!(r#"{{shell: {{command: "{line}", stdin: "fed {{{{ input.x }}}}", isolation: sandbox}}}}"#);
-    let said = stdout(perform_in(folder.path(), Settings::default(), &node).await);
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!((lines[0], lines[1], lines[2]), ("kept", "1", "0"), "{said}");
-    assert!(lines[3].parse::<u32>().unwrap() < 10, "it has process numbers of its own: {said}");
+    let printed = stdout(perform_in(folder.path(), Settings::default(), &node).await);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!((lines[0], lines[1], lines[2]), ("kept", "1", "0"), "{printed}");
+    assert!(lines[3].parse::<u32>().unwrap() < 10, "it has process numbers of its own: {printed}");
     assert_eq!(lines[4], "fed a b");
     assert_eq!(read(&folder.path().join("inside")), "in\n");
     assert_eq!(read(outside.path()), "");
@@ -195,8 +195,8 @@ fn only(folder: &Path) -> Settings {
 async fn a_container_gets_its_directory_limits_and_variables_and_no_network() {
     let docker = docker("cat; echo; exit 0");
     let work = tempfile::tempdir().unwrap();
-    let said = stdout(perform_in(work.path(), only(docker.path()), IN_A_CONTAINER).await);
-    assert_eq!(said, "fed\n");
+    let printed = stdout(perform_in(work.path(), only(docker.path()), IN_A_CONTAINER).await);
+    assert_eq!(printed, "fed\n");
     let asked = read(&docker.path().join("asked"));
     let words: Vec<&str> = asked.lines().collect();
     let mount = format!("type=bind,source={},target=/workspace", work.path().display());

@@ -35,9 +35,9 @@ async fn a_secret_reaches_the_command_and_not_the_run() {
     let node = r#"{shell: {command: "echo got $KEY; printf %s {{ secret.API_KEY }} | wc -c >&2; printf %s \"$KEY\" | base64",
                    env: {KEY: "{{ secret.API_KEY }}"}}}"#;
     let (report, mut output) = perform(node).await;
-    let said = result(report);
-    assert_eq!(said.get("stdout"), Some(&Value::str("got ***\n***\n")));
-    assert_eq!(said.get("stderr").and_then(Value::as_str).map(str::trim), Some("12"));
+    let done = result(report);
+    assert_eq!(done.get("stdout"), Some(&Value::str("got ***\n***\n")));
+    assert_eq!(done.get("stderr").and_then(Value::as_str).map(str::trim), Some("12"));
     assert_eq!(output.rest(Stream::Stdout), ["got ***", "***"]);
 }
 
@@ -69,8 +69,8 @@ async fn steps_hand_secrets_on_and_the_report_does_not() {
         {ref: a, mock: {output: {key: "{{ secret.API_KEY }}"}}},
         {ref: b, shell: "printf %s {{ state.a.key }} | wc -c; echo {{ state.a.key }}"}]}"#;
     let (report, _output) = perform(node).await;
-    let said = result(report);
-    assert_eq!(said.get("stdout").and_then(Value::as_str).map(str::trim_start), Some("12\n***\n"));
+    let done = result(report);
+    assert_eq!(done.get("stdout").and_then(Value::as_str).map(str::trim_start), Some("12\n***\n"));
 }
 
 #[tokio::test]

@@ -10,11 +10,11 @@ use crate::support::{assert_failed, failure, job, json, perform, read, result, w
 
 #[tokio::test]
 async fn a_command_gives_its_exit_code_output_and_json() {
-    let said = result(perform(r#"{shell: "echo '{\"a\": [1]}'; echo oops >&2"}"#, "{}").await);
+    let done = result(perform(r#"{shell: "echo '{\"a\": [1]}'; echo oops >&2"}"#, "{}").await);
     let expected = r#"{"exit_code":0,"json":{"a":[1]},"stderr":"oops\n","stdout":"{\"a\": [1]}\n"}"#;
-    assert_eq!(said, json(expected));
-    let said = result(perform(r#"{shell: "printf plain"}"#, "{}").await);
-    assert_eq!(said.get("json"), Some(&Value::Null), "no JSON is null, not absent");
+    assert_eq!(done, json(expected));
+    let done = result(perform(r#"{shell: "printf plain"}"#, "{}").await);
+    assert_eq!(done.get("json"), Some(&Value::Null), "no JSON is null, not absent");
 }
 
 #[tokio::test]
@@ -34,8 +34,8 @@ async fn a_value_in_a_command_line_is_one_word_and_never_a_command() {
     for line in lines {
         for value in &hostile {
             let input = Value::map([("x", Value::str(value.as_str()))]).to_string();
-            let said = result(perform(&format!("{{shell: \"{line}\"}}"), &input).await);
-            assert_eq!(said.get("stdout"), Some(&Value::str(value.as_str())), "{line}");
+            let done = result(perform(&format!("{{shell: \"{line}\"}}"), &input).await);
+            assert_eq!(done.get("stdout"), Some(&Value::str(value.as_str())), "{line}");
             assert!(!pwned.exists(), "{line} ran {value}");
         }
     }
@@ -44,8 +44,8 @@ async fn a_value_in_a_command_line_is_one_word_and_never_a_command() {
 #[tokio::test]
 async fn a_list_is_a_program_and_its_arguments_without_a_shell() {
     let node = r#"{shell: ["printf", "<%s>", "{{ input.x }}", "$HOME", ";", ""]}"#;
-    let said = result(perform(node, r#"{"x": "$(id) 'a b'"}"#).await);
-    assert_eq!(said.get("stdout"), Some(&Value::str("<$(id) 'a b'><$HOME><;><>")));
+    let done = result(perform(node, r#"{"x": "$(id) 'a b'"}"#).await);
+    assert_eq!(done.get("stdout"), Some(&Value::str("<$(id) 'a b'><$HOME><;><>")));
 }
 
 #[tokio::test]
@@ -69,9 +69,9 @@ async fn a_command_gets_its_directory_environment_and_input() {
     job.workdir = folder.path().to_owned();
     let environment = [("FROM_SETTINGS", "s"), ("GONE", "here")].map(|(a, b)| (a.to_owned(), b.to_owned()));
     let settings = Settings { environment: BTreeMap::from(environment), ..Settings::default() };
-    let said = result(Worker::new(settings).perform(job).await);
+    let done = result(Worker::new(settings).perform(job).await);
     let expected = format!("{}/sub\nv b 3 s unset\nin v\n", folder.path().canonicalize().unwrap().display());
-    assert_eq!(said.get("stdout").and_then(Value::as_str), Some(expected.as_str()));
+    assert_eq!(done.get("stdout").and_then(Value::as_str), Some(expected.as_str()));
 }
 
 #[tokio::test]
@@ -80,8 +80,8 @@ async fn a_command_knows_which_run_it_belongs_to_and_its_key() {
     let (mut job, _output) = job(node, "{}");
     (job.order.attempt, job.order.generation) = (3, 2);
     let key = job.order.key(&job.task.steps[0].reference, 0);
-    let said = result(Worker::new(Settings::default()).perform(job).await);
-    assert_eq!(said.get("stdout"), Some(&Value::from(format!("run-1 node 3 {key}\n"))));
+    let done = result(Worker::new(Settings::default()).perform(job).await);
+    assert_eq!(done.get("stdout"), Some(&Value::from(format!("run-1 node 3 {key}\n"))));
     assert!(key.ends_with("/2"));
 }
 
@@ -132,20 +132,20 @@ async fn a_program_may_be_given_by_its_path_from_the_directory() {
             format!(r#"{{shell: {{command: ["./tool.sh", "{{{{ input.x }}}}"], isolation: {isolation}}}}}"#);
         let (mut job, _output) = job(&node, r#"{"x": "a b"}"#);
         job.workdir = folder.path().to_owned();
-        let said = result(Worker::new(Settings::default()).perform(job).await);
-        assert_eq!(said.get("stdout"), Some(&Value::str("tool a b\n")), "{isolation}");
+        let done = result(Worker::new(Settings::default()).perform(job).await);
+        assert_eq!(done.get("stdout"), Some(&Value::str("tool a b\n")), "{isolation}");
     }
 }
 
 #[tokio::test]
-async fn output_is_said_line_by_line_while_it_comes() {
+async fn output_is_shown_line_by_line_while_it_comes() {
     let (job, mut output) = job(r#"{shell: "echo one; cat; printf end; echo err >&2"}"#, "{}");
     result(Worker::new(Settings::default()).perform(job).await);
     assert_eq!(output.rest(Stream::Stdout), ["one", "end"]);
 }
 
 #[tokio::test]
-async fn a_line_is_said_before_the_command_ends() {
+async fn a_line_is_shown_before_the_command_ends() {
     let folder = tempfile::tempdir().unwrap();
     let (mut job, mut output) = job(r#"{shell: "mkfifo f; echo ready; cat f"}"#, "{}");
     job.workdir = folder.path().to_owned();
@@ -159,8 +159,8 @@ async fn a_line_is_said_before_the_command_ends() {
 
 #[tokio::test]
 async fn bytes_that_are_no_text_are_replaced() {
-    let said = result(perform(r#"{shell: ["printf", "a\\377b"]}"#, "{}").await);
-    assert_eq!(said.get("stdout"), Some(&Value::str("a\u{fffd}b")));
+    let done = result(perform(r#"{shell: ["printf", "a\\377b"]}"#, "{}").await);
+    assert_eq!(done.get("stdout"), Some(&Value::str("a\u{fffd}b")));
 }
 
 #[tokio::test]
@@ -176,9 +176,9 @@ async fn too_much_output_ends_the_command() {
         assert!(failed.message.starts_with(stream) && failed.message.contains("5000"), "{}", failed.message);
         crate::support::ends(&read(&folder.path().join("pid"))).await;
     }
-    let said =
+    let done =
         result(perform(r#"{shell: {command: "printf 12345", limits: {output_bytes: 5}}}"#, "{}").await);
-    assert_eq!(said.get("stdout"), Some(&Value::str("12345")), "the limit itself is fine");
+    assert_eq!(done.get("stdout"), Some(&Value::str("12345")), "the limit itself is fine");
 }
 
 #[tokio::test]

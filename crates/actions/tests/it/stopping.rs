@@ -99,8 +99,8 @@ async fn what_a_command_leaves_running_ends_with_it() {
     // It holds the pipes, and it would for a quarter of an hour.
     let (mut job, _output) = job(r#"{shell: "sleep 1000 & echo $! > child; echo done"}"#, "{}");
     job.workdir = folder.path().to_owned();
-    let said = result(impatient().perform(job).await);
-    assert_eq!(said.get("stdout"), Some(&Value::str("done\n")));
+    let done = result(impatient().perform(job).await);
+    assert_eq!(done.get("stdout"), Some(&Value::str("done\n")));
     ends(&read(&folder.path().join("child"))).await;
 }
 
@@ -111,8 +111,8 @@ async fn what_has_left_the_family_is_not_waited_for() {
     let line = "mkfifo f; setsid sh -c 'echo $$ > daemon; echo > f; exec sleep 1000' & read x < f; echo done";
     let (mut job, _output) = job(&format!(r#"{{shell: "{line}"}}"#), "{}");
     job.workdir = folder.path().to_owned();
-    let said = result(impatient().perform(job).await);
-    assert_eq!(said.get("stdout"), Some(&Value::str("done\n")));
+    let done = result(impatient().perform(job).await);
+    assert_eq!(done.get("stdout"), Some(&Value::str("done\n")));
     let daemon = read(&folder.path().join("daemon"));
     assert!(runs(&daemon), "it was not ours to end");
     let daemon: i32 = daemon.trim().parse().unwrap();

@@ -158,8 +158,8 @@ async fn a_panic_is_a_failure_like_any_other() {
     let node = r#"{steps: [{ref: a, shell: "echo x; sleep 1000", on_failure: continue}, {ref: b, mock: {output: {ok: true}}}]}"#;
     let (mut loud, _output) = job(node, "{}");
     loud.sink = Arc::new(Broken);
-    let said = result(Worker::new(Settings::default()).perform(loud).await);
-    assert_eq!(said.get("ok"), Some(&Value::Bool(true)), "only the step failed");
+    let done = result(Worker::new(Settings::default()).perform(loud).await);
+    assert_eq!(done.get("ok"), Some(&Value::Bool(true)), "only the step failed");
 }
 
 #[tokio::test]
