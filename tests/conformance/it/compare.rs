@@ -5,9 +5,11 @@
 
 use wonder_core::def::Name;
 use wonder_core::event::{Event, EventKind};
+use wonder_core::run::RunStatus;
+use wonder_core::state::Place;
 use wonder_core::time::Time;
 use wonder_core::value::Value;
-use wonder_engine::Status;
+use wonder_engine::{Status, WaitView};
 use wonder_sim::diff;
 use wonder_sim::host::ScenarioHost;
 use wonder_sim::world::{Hosted, World};
@@ -87,8 +89,10 @@ fn expected(id: &Name, world: &World) -> String {
     let hosted = world.runs().find(|(run, _)| *run == id).expect("it was just listed").1;
     let state = hosted.run.state();
     let spend = &state.spend;
+    let (quiet, ended) = (is_quiet(id, world), state.status.is_end());
     described(&[
-        ("status", Status::of(hosted.run.status(), is_waiting(id, world)).to_string()),
+        ("status", Status::of(hosted.run.status(), quiet && !ended).to_string()),
+        ("waits for", if quiet && !ended { waits(id, world).join(", ") } else { String::new() }),
         ("seq", state.seq.to_string()),
         ("workflow", hosted.graph.name.to_string()),
         ("state", state.state.to_string()),
@@ -105,6 +109,7 @@ fn expected(id: &Name, world: &World) -> String {
 fn shown(view: &wonder_engine::RunView) -> String {
     described(&[
         ("status", view.row.status.to_string()),
+        ("waits for", view.waiting.iter().map(shown_wait).collect::<Vec<_>>().join(", ")),
         ("seq", view.seq.to_string()),
         ("workflow", view.row.workflow.clone()),
         ("state", view.state.to_string()),
@@ -158,11 +163,34 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("what is shown is JSON")
 }
 
-/// A run waits if it does itself, and so do those it has called.
-fn is_waiting(id: &Name, world: &World) -> bool {
-    let Some((_, hosted)) = world.runs().find(|(run, _)| *run == id) else { return false };
-    let out = hosted.run.state().out.values().filter_map(|out| out.child.as_ref());
-    let children: Vec<&Name> = out.collect();
-    let alone = hosted.run.is_waiting();
-    (alone || !children.is_empty()) && children.into_iter().all(|child| is_waiting(child, world))
+/// Nothing happens to it, or to those it has called, until somebody says something.
+fn is_quiet(id: &Name, world: &World) -> bool {
+    let hosted = world.runs().find(|(run, _)| *run == id).map(|(_, hosted)| hosted);
+    hosted.is_none_or(|hosted| hosted.run.is_quiet(|_, _| false, |child| is_quiet(child, world)))
+}
+
+/// What a run that is quiet waits for from outside, and then those it has called.
+fn waits(id: &Name, world: &World) -> Vec<String> {
+    let Some((_, hosted)) = world.runs().find(|(run, _)| *run == id) else { return Vec::new() };
+    let run = &hosted.run;
+    let mut waits: Vec<String> = run.gates().map(|(gate, _)| gate_id(id, gate)).collect();
+    waits.extend(run.tokens().filter_map(|token| match &token.place {
+        Place::WaitingForEvent { event, key, .. } => Some(format!("{id} {event} {key}")),
+        _ => None,
+    }));
+    if run.status() == RunStatus::Paused && waits.is_empty() {
+        waits.push(format!("{id} resume"));
+    }
+    let called = run.state().out.values().filter_map(|out| out.child.as_ref());
+    waits.extend(called.flat_map(|child| self::waits(child, world)));
+    waits
+}
+
+fn shown_wait(wait: &WaitView) -> String {
+    match wait {
+        WaitView::Gate { gate, .. } => gate.clone(),
+        WaitView::Event { run, event, key, .. } => format!("{run} {event} {key}"),
+        WaitView::Resume { run } => format!("{run} resume"),
+        WaitView::Project { message, .. } => message.clone(),
+    }
 }
