@@ -25,8 +25,9 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         Cause::GateClosed { .. } | Cause::AnsweredAlready { .. } => "wonder show RUN says how it stands.",
         Cause::DefinitionRefused { .. } => "wonder validate FILE says where.",
         Cause::SetAside { run } => return Some(format!("Please report it with `wonder events {run}`.")),
-        Cause::OwnerSilent { .. } => "Or use another directory: WONDER_HOME=DIR.",
-        Cause::StorageUnusable => "Or name another directory: WONDER_HOME=DIR.",
+        Cause::OwnerSilent { .. } | Cause::StorageUnusable => {
+            "Another directory can be named: WONDER_HOME=DIR."
+        }
         Cause::DiskFull => "Then carry on: wonder resume RUN.",
         Cause::SeveralRuns { .. }
         | Cause::SeveralGates { .. }
