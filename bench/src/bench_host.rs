@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wonder_core::Value;
-use wonder_engine::{Drive, RunView, Start, Workflow};
+use wonder_engine::{RunView, Start, Workflow};
 use wonder_host::{Connection, Leaving, Options, Purpose, open};
 
 pub(crate) struct BenchHost {
@@ -58,8 +58,8 @@ pub(crate) fn workflow(text: &str) -> Start {
         input: Value::empty_map(),
         workdir: "/".to_owned(),
         max_parallel: None,
+        options: Default::default(),
         labels: Default::default(),
-        drive: Drive::On,
         wait_ms: 0,
     }
 }

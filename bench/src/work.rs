@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use wonder_engine::{Answer, Drive, Start};
+use wonder_engine::{Answer, Start};
+use wonder_host::Drive;
 
 use crate::bench_host::{BenchHost, GATE, chain, fan_out, run, workflow};
 use crate::machine::{cpu_seconds, rss_mb};
@@ -123,8 +124,7 @@ pub(crate) async fn parked(base: &Path, runs: usize) -> Parked {
         async move {
             let run = ids.lock().expect("whole").pop().expect("one each");
             let gate = format!("{run}:1");
-            let answer =
-                Answer { gate, answer: Default::default(), by: "bench".to_owned(), drive: Drive::On };
+            let answer = Answer { gate, answer: Default::default(), by: "bench".to_owned() };
             let view = engine.engine().answer(answer).await.expect("it is answered");
             let view = engine.engine().wait(view.row.run, 60_000).await.expect("it ends");
             assert!(view.row.status.is_end(), "{view:?}");
@@ -174,10 +174,10 @@ pub(crate) async fn with_state(base: &Path, bytes: usize, nodes: usize) -> f64 {
     let item = wonder_core::Value::from("y".repeat(97));
     let big = wonder_core::Value::list(std::iter::repeat_n(item, items));
     file.input = wonder_core::Value::map([("big", big)]);
-    let view = host.engine.engine().start(Start { drive: Drive::Off, ..file }).await.expect("it starts");
+    let view = host.engine.with(Drive::Off).engine().start(file).await.expect("it starts");
     let run = view.row.run;
     let began = Instant::now();
-    host.engine.engine().adopt(run.clone()).await.expect("it goes on");
+    host.engine.adopt(&run).await.expect("it goes on");
     let view = host.engine.engine().wait(run, 600_000).await.expect("it ends");
     assert!(view.row.status.is_end(), "{:?}", view.row);
     let ms = began.elapsed().as_secs_f64() * 1_000.0;
@@ -205,7 +205,6 @@ pub(crate) async fn conversation(base: &Path, turns: usize) -> Vec<u64> {
             key: Default::default(),
             payload: Default::default(),
             keep: true,
-            drive: Drive::On,
         };
         host.engine.engine().signal(signal).await.expect("it hears");
         host.engine.engine().wait(run.clone(), 60_000).await.expect("it waits");

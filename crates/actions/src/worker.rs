@@ -13,6 +13,7 @@ use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Implementation;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::input::{TaskOutcome, TaskReport};
+use wonder_core::reserve::worst_action;
 use wonder_core::task::{ActionCall, Ask, TaskMachine, mutations_at};
 use wonder_core::value::Value;
 
@@ -205,12 +206,9 @@ async fn once(errand: &mut Errand<'_>) -> Tried {
     }
 }
 
-/// The most that one try of an action may cost. What takes no model and no script costs nothing.
+/// The most that one try of an action may cost. A model call is bounded by whoever makes it.
 fn worst(call: &ActionCall) -> Allowance {
-    match &call.action.def.implementation {
-        Implementation::Mock(script) => wonder_core::mock::worst(script),
-        _ => Allowance::default(),
-    }
+    worst_action(&call.action.def.implementation, |_| Allowance::default())
 }
 
 /// The task ends here, whatever its step does about failures of its own: the coordinator may have more.

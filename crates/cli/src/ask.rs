@@ -63,9 +63,9 @@ impl Talk<'_> {
         let mut answer = Value::empty_map();
         for field in fields {
             match self.field(&field)? {
-                Said::Value(value) => answer.set_path(&[field.name.into()], value),
-                Said::Nothing => {}
-                Said::End => return Ok(None),
+                FieldInput::Value(value) => answer.set_path(&[field.name.into()], value),
+                FieldInput::Nothing => {}
+                FieldInput::End => return Ok(None),
             }
         }
         Ok(Some(answer))
@@ -79,25 +79,25 @@ impl Talk<'_> {
         ]);
         let field = fields(&outer).and_then(|fields| fields.into_iter().next());
         match field.map(|field| self.field(&field)).transpose()? {
-            Some(Said::Value(value)) => Ok(Some(value)),
-            Some(Said::Nothing | Said::End) | None => Ok(None),
+            Some(FieldInput::Value(value)) => Ok(Some(value)),
+            Some(FieldInput::Nothing | FieldInput::End) | None => Ok(None),
         }
     }
 
     /// Until what is typed can be a value of the field.
-    fn field(&mut self, field: &Field) -> io::Result<Said> {
+    fn field(&mut self, field: &Field) -> io::Result<FieldInput> {
         if let FieldKind::Choice(choices) = &field.kind {
             for (at, choice) in choices.iter().enumerate() {
                 self.say(&format!("  {}) {}", at + 1, spoken(choice)))?;
             }
         }
         loop {
-            let Some(line) = self.line(&prompt(field))? else { return Ok(Said::End) };
+            let Some(line) = self.line(&prompt(field))? else { return Ok(FieldInput::End) };
             if line.is_empty() && !field.required {
-                return Ok(Said::Nothing);
+                return Ok(FieldInput::Nothing);
             }
             match value_of(&field.kind, &line) {
-                Ok(value) => return Ok(Said::Value(value)),
+                Ok(value) => return Ok(FieldInput::Value(value)),
                 Err(expected) => self.say(&format!("  please type {expected}"))?,
             }
         }
@@ -115,7 +115,7 @@ impl Talk<'_> {
     }
 }
 
-enum Said {
+enum FieldInput {
     Value(Value),
     /// An optional field is left out.
     Nothing,

@@ -44,14 +44,14 @@ impl Display {
 
     /// What to ask for next; nothing if nobody looks.
     pub(crate) fn question(&self) -> Option<Follow> {
-        let (family, logs) = match self {
+        let (run_tree, logs) = match self {
             Display::Silent => return None,
-            Display::Plain { narrator, logs } => (&narrator.family, *logs),
-            Display::Live(live) => (&live.family, live.logs),
+            Display::Plain { narrator, logs } => (&narrator.run_tree, *logs),
+            Display::Live(live) => (&live.run_tree, live.logs),
         };
         Some(Follow {
-            events_after: family.positions(),
-            logs_after: Some((family.root.clone(), logs)),
+            events_after: run_tree.positions(),
+            logs_after: Some((run_tree.root.clone(), logs)),
             wait_ms: FOLLOW_MS,
             limit: Some(FOLLOW_MAX),
             ..Follow::default()
@@ -64,11 +64,11 @@ impl Display {
             Display::Silent => {}
             Display::Plain { narrator, logs } => {
                 *logs = last.max(*logs);
-                narrator.tell(updates).iter().for_each(|line| screen.say(line));
+                narrator.lines(updates).iter().for_each(|line| screen.say(line));
             }
             Display::Live(live) => {
                 live.logs = last.max(live.logs);
-                updates.events.iter().for_each(|(run, event)| live.family.learn(run, event));
+                updates.events.iter().for_each(|(run, event)| live.run_tree.learn(run, event));
                 updates.logs.iter().for_each(|line| live.output.push(line));
             }
         }
@@ -96,7 +96,7 @@ impl Display {
 /// A tree on a terminal.
 #[derive(Debug)]
 pub(crate) struct Live {
-    family: RunTree,
+    run_tree: RunTree,
     output: Output,
     logs: u64,
     paint: Paint,
@@ -108,7 +108,7 @@ pub(crate) struct Live {
 impl Live {
     fn new(run: &str, paint: Paint) -> Live {
         Live {
-            family: RunTree::new(run),
+            run_tree: RunTree::new(run),
             output: Output::default(),
             logs: 0,
             paint,
@@ -119,7 +119,7 @@ impl Live {
 
     fn draw(&mut self, at: Time) {
         let begun = Instant::now();
-        if begun < self.not_before || self.family.root().seq == 0 {
+        if begun < self.not_before || self.run_tree.root().seq == 0 {
             return;
         }
         let turn = usize::try_from(at.0 / SPINNER_MS).unwrap_or(0);
@@ -128,7 +128,7 @@ impl Live {
     }
 
     fn finish(&mut self, at: Time) {
-        if self.family.root().seq > 0 {
+        if self.run_tree.root().seq > 0 {
             self.put(at, None);
         }
     }
@@ -138,7 +138,7 @@ impl Live {
         // A line that fills the screen would make the terminal wrap: one column stays free.
         let width = usize::from(width).saturating_sub(1).max(20);
         let canvas = Canvas { width, height: usize::from(height).max(4), now, turn, paint: self.paint };
-        let lines = frame(&self.family, &self.output, canvas);
+        let lines = frame(&self.run_tree, &self.output, canvas);
         if lines == self.drawn {
             return;
         }

@@ -52,10 +52,10 @@ impl Exit {
 
 /// The failure, or what lies under it: a fan-in or a child run that the budget stopped.
 fn was_over_budget(failure: &Failure) -> bool {
-    let word = ErrorKind::BudgetExceeded.as_str();
+    let budget_exceeded = ErrorKind::BudgetExceeded.as_str();
     let mut cause = failure.details.get("cause");
     let mut kind = Some(failure.kind.as_str());
-    while kind != Some(word) {
+    while kind != Some(budget_exceeded) {
         let Some(under) = cause else { return false };
         kind = under.get("kind").and_then(|kind| kind.as_str());
         cause = under.get("details").and_then(|details| details.get("cause"));

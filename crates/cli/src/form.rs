@@ -114,7 +114,7 @@ fn made_up(schema: &Value, amount: Amount, depth: usize) -> Value {
         Some("boolean") => Value::Bool(true),
         Some("integer") => Value::Int(least(schema).ceil() as i64),
         Some("number") => number(least(schema)),
-        Some("string") => Value::str(word(schema)),
+        Some("string") => Value::str(example_text(schema)),
         Some("null") => Value::Null,
         Some("array") => items(schema, amount, depth),
         Some("object") => object(schema, amount, depth),
@@ -158,7 +158,7 @@ fn number(number: f64) -> Value {
     }
 }
 
-fn word(schema: &Value) -> String {
+fn example_text(schema: &Value) -> String {
     let text = match schema.get("format").and_then(Value::as_str) {
         Some("date") => "2026-01-31",
         Some("date-time") => "2026-01-31T12:00:00Z",

@@ -36,7 +36,7 @@ pub(crate) fn any(name: &str, texts: &[String]) -> Result<Option<Value>, Fault> 
 }
 
 /// One text that is JSON if it reads as JSON, else itself.
-pub(crate) fn word(text: &str) -> Value {
+pub(crate) fn json_or_text(text: &str) -> Value {
     Value::from_json_str(text).unwrap_or_else(|_| Value::str(text))
 }
 
@@ -66,7 +66,7 @@ fn one(name: &str, text: &str) -> Result<Value, Fault> {
         return Ok(value);
     }
     match text.split_once('=') {
-        Some((key, value)) if is_path(key) => Ok(nested(key, word(value))),
+        Some((key, value)) if is_path(key) => Ok(nested(key, json_or_text(value))),
         _ if text.trim_start().starts_with(['{', '[', '"']) => parse(name, text),
         _ => Err(Fault::usage(format!("{name}: `{text}` is neither JSON nor KEY=VALUE"))
             .help("a text in JSON has quotes: '\"text\"'")),

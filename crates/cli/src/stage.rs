@@ -30,7 +30,7 @@ struct Hosted {
     /// Every move of every token, as the core made them.
     moves: Vec<Move>,
     parent: Option<(Name, TokenId, u32)>,
-    told: bool,
+    end_reported: bool,
 }
 
 pub(crate) struct Stage {
@@ -68,7 +68,10 @@ impl Stage {
     fn start(&mut self, graph: &Arc<Graph>, start: StartRun, parent: Option<(Name, TokenId, u32)>) {
         let id = start.id.clone();
         let run = Run::new(Arc::clone(graph));
-        self.runs.insert(id.clone(), Hosted { run, log: Vec::new(), moves: Vec::new(), parent, told: false });
+        self.runs.insert(
+            id.clone(),
+            Hosted { run, log: Vec::new(), moves: Vec::new(), parent, end_reported: false },
+        );
         self.tell(&id, Input::StartRun(Box::new(start)));
     }
 
@@ -191,7 +194,9 @@ impl Stage {
 
     fn tell_end(&mut self, id: &Name) {
         let Some(hosted) = self.runs.get_mut(id) else { return };
-        let Some((parent, token, attempt)) = hosted.parent.clone().filter(|_| !hosted.told) else { return };
+        let Some((parent, token, attempt)) = hosted.parent.clone().filter(|_| !hosted.end_reported) else {
+            return;
+        };
         let outcome = match hosted.run.status() {
             RunStatus::Completed => {
                 ChildOutcome::Completed { output: hosted.run.output().cloned().unwrap_or_default() }
@@ -203,7 +208,7 @@ impl Stage {
             RunStatus::Cancelled => ChildOutcome::Cancelled,
             _ => return,
         };
-        hosted.told = true;
+        hosted.end_reported = true;
         let spend = hosted.run.spend().clone();
         self.tell(&parent, Input::ChildFinished { token, attempt, outcome, spend });
     }
@@ -212,10 +217,10 @@ impl Stage {
         Updates { events: self.journal.clone(), logs: self.logs.clone(), ..Updates::default() }
     }
 
-    pub(crate) fn family(&self) -> RunTree {
-        let mut family = RunTree::new(ROOT);
-        self.journal.iter().for_each(|(run, event)| family.learn(run, event));
-        family
+    pub(crate) fn run_tree(&self) -> RunTree {
+        let mut run_tree = RunTree::new(ROOT);
+        self.journal.iter().for_each(|(run, event)| run_tree.learn(run, event));
+        run_tree
     }
 
     pub(crate) fn why(&self) -> Vec<Why> {

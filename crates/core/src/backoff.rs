@@ -11,6 +11,13 @@ pub const TRIES: Retry = Retry {
 
 /// The wait before try `k + 1`, where `k` counts from 1. The same seed and salt give the same wait.
 pub fn delay_ms(backoff: &Backoff, k: u32, seed: u64, salt: u64) -> u64 {
+    let whole = longest_ms(backoff, k);
+    let half = whole / 2;
+    half + mix(seed ^ salt.rotate_left(17) ^ u64::from(k)) % (whole - half + 1)
+}
+
+/// The same wait without the luck of a jitter.
+pub fn longest_ms(backoff: &Backoff, k: u32) -> u64 {
     let whole = match backoff.kind {
         BackoffKind::None => return 0,
         BackoffKind::Linear => backoff.initial_delay_ms.saturating_mul(k.into()),
@@ -19,13 +26,11 @@ pub fn delay_ms(backoff: &Backoff, k: u32, seed: u64, salt: u64) -> u64 {
             backoff.initial_delay_ms.saturating_mul(1 << doublings)
         }
     };
-    let whole = whole.min(backoff.max_delay_ms);
-    let half = whole / 2;
-    half + mix(seed ^ salt.rotate_left(17) ^ u64::from(k)) % (whole - half + 1)
+    whole.min(backoff.max_delay_ms)
 }
 
 /// SplitMix64's finaliser: spreads a counter over 64 bits. Not for secrets.
-fn mix(x: u64) -> u64 {
+pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -172,6 +172,8 @@ pub enum EventKind {
     SleepStarted {
         token: TokenId,
         until: Time,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened_with: Option<OpenedWith>,
     },
     EventAwaited {
         token: TokenId,
@@ -180,6 +182,8 @@ pub enum EventKind {
         key: Value,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Time>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened_with: Option<OpenedWith>,
     },
     /// `token`: who takes it; nobody: it is kept.
     EventReceived {
@@ -256,6 +260,8 @@ pub enum EventKind {
         record: Box<GateRecord>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         report: Option<Report>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened_with: Option<OpenedWith>,
     },
     GateAnswered {
         gate: GateId,
@@ -304,6 +310,8 @@ pub enum EventKind {
         inherit_artifacts: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Time>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened_with: Option<OpenedWith>,
     },
     ChildCompleted {
         token: TokenId,

@@ -65,31 +65,26 @@
 //! ```
 
 pub mod backoff;
+mod child_start;
 pub mod command;
-pub mod cost;
 mod decide;
-pub mod def;
-pub mod error;
+pub mod default_rules;
 pub mod event;
-pub mod expr;
-pub mod graph;
 pub mod input;
 pub mod lifecycle;
-pub mod limits;
 pub mod mock;
-pub mod path;
-pub mod problem;
 pub mod reserve;
 pub mod run;
-pub mod schedule;
-pub mod schema;
 mod scope;
 pub mod state;
 pub mod task;
-pub mod template;
-pub mod time;
-pub mod value;
 
+// What a run speaks and what it runs on, so that a host needs to name one crate only.
+pub use wonder_graph as graph;
+pub use wonder_graph::schedule;
+pub use wonder_lang::{cost, def, error, expr, limits, path, problem, schema, template, time, value};
+
+pub use child_start::{child_input, child_refused, child_start, child_unknown};
 pub use command::Command;
 pub use error::{ErrorKind, Failure};
 pub use event::Event;

@@ -1,10 +1,33 @@
-//! What a model call costs at most: what is reserved before it, and what a plan counts with.
+//! What a task, an action and a model call cost at most: what is reserved before a dispatch, what a worker
+//! stops at, and what a plan counts with.
 
 use crate::cost::{Allowance, price_usd_micros};
-use crate::def::{LlmCall, ModelProfile, Prices, Text, Tree};
-use crate::graph::Graph;
+use crate::def::{Implementation, LlmCall, ModelProfile, Prices, Text, Tree};
+use crate::graph::{Graph, Task};
 use crate::limits::{MODEL_TURNS_MAX, OUTPUT_TOKENS_RESERVED};
 use crate::value::Value;
+
+/// The most that one attempt of a task can cost. `of_call` tells it of a model call: whoever asks knows which
+/// model it will be, and how much is sent.
+pub fn worst_task(task: &Task, mut of_call: impl FnMut(&LlmCall) -> Allowance) -> Allowance {
+    let mut worst = Allowance::default();
+    for step in &task.steps {
+        worst.add(&worst_action(&step.action.def.implementation, &mut of_call));
+    }
+    worst
+}
+
+/// The most that one try of an action can cost. What takes no model and no script costs nothing.
+pub fn worst_action(
+    implementation: &Implementation,
+    of_call: impl FnOnce(&LlmCall) -> Allowance,
+) -> Allowance {
+    match implementation {
+        Implementation::LlmCall(call) => of_call(call),
+        Implementation::Mock(mock) => crate::mock::worst(mock),
+        _ => Allowance::default(),
+    }
+}
 
 /// The most that a call can cost which sends so many bytes at first. A prompt has at most as many tokens as
 /// bytes.

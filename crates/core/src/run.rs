@@ -105,11 +105,10 @@ impl Run {
         let mut run = Run::new(graph);
         for mutation in &state.mutations {
             let seq = state.seq;
-            let extended = run.graph.extended(mutation).map_err(|_| ReplayError {
-                seq,
-                message: "the snapshot's changes to the graph do not fit this definition".to_owned(),
-            })?;
-            run.graph = Arc::new(extended);
+            let message = |error| format!("the snapshot's changes to the graph do not fit: {error}");
+            let grown =
+                run.graph.grown(mutation).map_err(|error| ReplayError { seq, message: message(error) })?;
+            run.graph = Arc::new(grown);
         }
         run.state = state;
         Ok(run)
@@ -124,8 +123,10 @@ impl Run {
                 let message = format!("expected event {}; the log has a gap or a repeat", self.state.seq + 1);
                 return Err(ReplayError { seq: event.seq, message });
             }
-            apply::check(self, event).map_err(|message| ReplayError { seq: event.seq, message })?;
-            apply::apply(self, event);
+            let refused = |message| ReplayError { seq: event.seq, message };
+            apply::check(self, event).map_err(refused)?;
+            let grown = apply::grown(self, &event.kind).map_err(|error| refused(error.to_string()))?;
+            apply::apply(self, event, grown);
             self.moves.clear();
             self.touched.clear();
         }
@@ -135,7 +136,8 @@ impl Run {
     /// Records one event: numbers it, applies it, gives it back to be stored.
     pub(crate) fn record(&mut self, at: Time, kind: EventKind) -> Event {
         let event = Event { seq: self.state.seq + 1, at, kind };
-        apply::apply(self, &event);
+        let grown = apply::grown(self, &event.kind).expect("a rule checks a change before it records it");
+        apply::apply(self, &event, grown);
         event
     }
 
@@ -177,8 +179,9 @@ impl Run {
         };
         let moves =
             |t: &Token| matches!(t.place, Place::Pending | Place::Retrying { .. } | Place::Sleeping { .. });
-        // A pause keeps back what would start.
-        let stands = self.status() == RunStatus::Paused || !self.tokens().any(moves);
+        // A pause keeps back what would start. In the middle of a step nobody may be there yet.
+        let waits = || self.tokens().any(Token::is_live) && !self.tokens().any(moves);
+        let stands = self.status() == RunStatus::Paused || waits();
         stands
             && self.state.out.iter().all(idle)
             && !self.state.timers.iter().any(|(_, timer)| *timer == Timer::Continue)

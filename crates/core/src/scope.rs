@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::def::Name;
 use crate::error::Failure;
 use crate::event::BranchRef;
-use crate::expr::{EvalError, Read, Scope};
-use crate::graph::{Graph, MapTree};
+use crate::expr::{Read, Scope};
+use crate::graph::Graph;
 use crate::path::{Root, Target};
 use crate::state::{Base, Group, State, Token};
 use crate::value::{Map, Value};
@@ -308,25 +308,6 @@ impl Scope for Around<'_> {
         match self.near.get(root) {
             Some(value) => value.get_path(path).cloned(),
             None => self.far.read(root, path),
-        }
-    }
-}
-
-impl MapTree {
-    pub(crate) fn eval(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
-        match self {
-            MapTree::Expr(expr) => expr.eval(scope),
-            MapTree::Literal(value) => Ok(value.clone()),
-            MapTree::List(items) => {
-                Ok(Value::from(items.iter().map(|i| i.eval(scope)).collect::<Result<Vec<_>, _>>()?))
-            }
-            MapTree::Map(entries) => {
-                let mut map = Map::new();
-                for (key, value) in entries {
-                    map.insert(key.clone(), value.eval(scope)?);
-                }
-                Ok(Value::from(map))
-            }
         }
     }
 }

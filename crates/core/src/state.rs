@@ -11,7 +11,8 @@ use crate::cost::{Allowance, Spend};
 use crate::def::{Name, is_default};
 use crate::error::Failure;
 use crate::event::{
-    BranchRef, CancelReason, Counts, EventKind, GateId, GateRecord, GroupId, PauseReason, RuleRef, TokenId,
+    BranchRef, CancelReason, Counts, EventKind, GateId, GateRecord, GroupId, OpenedWith, PauseReason,
+    RuleRef, TokenId,
 };
 use crate::graph::Mutation;
 use crate::input::StartRun;
@@ -132,17 +133,25 @@ pub enum Place {
     WaitingForSubworkflow {
         child: Name,
         deadline: Option<Time>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened_with: Option<OpenedWith>,
     },
     WaitingForHuman {
         gate: GateId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened_with: Option<OpenedWith>,
     },
     WaitingForEvent {
         event: Name,
         key: Value,
         deadline: Option<Time>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened_with: Option<OpenedWith>,
     },
     Sleeping {
         until: Time,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opened_with: Option<OpenedWith>,
     },
     WaitingForSiblings {
         group: GroupId,
@@ -411,6 +420,24 @@ impl Token {
     pub fn awaits(&self, attempt: u32) -> bool {
         let out = matches!(self.place, Place::Dispatched { .. } | Place::WaitingForSubworkflow { .. });
         out && self.attempt == attempt
+    }
+}
+
+impl Place {
+    /// What the wait was opened with, if it is one and says so.
+    pub(crate) fn opened_with(&self) -> Option<&OpenedWith> {
+        match self {
+            Place::WaitingForSubworkflow { opened_with, .. }
+            | Place::WaitingForHuman { opened_with, .. }
+            | Place::WaitingForEvent { opened_with, .. }
+            | Place::Sleeping { opened_with, .. } => opened_with.as_ref(),
+            Place::Pending
+            | Place::Dispatched { .. }
+            | Place::Retrying { .. }
+            | Place::Escalated { .. }
+            | Place::WaitingForSiblings { .. }
+            | Place::Ended { .. } => None,
+        }
     }
 }
 

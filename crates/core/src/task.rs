@@ -48,12 +48,19 @@ pub struct ActionCall {
 
 impl TaskMachine {
     pub fn start(task: Arc<Task>, input: Value, feedback: Value, overrides: Overrides) -> TaskMachine {
+        let mut machine = TaskMachine::new(task, input, feedback, overrides);
+        machine.advance();
+        machine
+    }
+
+    /// At its first step, whose condition has not been asked.
+    fn new(task: Arc<Task>, input: Value, feedback: Value, overrides: Overrides) -> TaskMachine {
         let mut context = Map::new();
         context.insert("input".into(), with_feedback(input, &task, feedback));
         context.insert("state".into(), Value::empty_map());
         context.insert("output".into(), Value::empty_map());
         context.insert("result".into(), Value::Null);
-        let mut machine = TaskMachine {
+        TaskMachine {
             task,
             step: 0,
             context: Value::from(context),
@@ -61,9 +68,29 @@ impl TaskMachine {
             wrote_output: false,
             asked: false,
             done: None,
-        };
-        machine.advance();
-        machine
+        }
+    }
+
+    /// The outcome of a task that is one wait, whose answer has come. Its condition was asked when the wait was
+    /// opened; here the answer is mapped, and whatever becomes of that, it is not dropped.
+    pub fn answered(
+        task: Arc<Task>,
+        input: Value,
+        feedback: Value,
+        overrides: Overrides,
+        answer: Value,
+    ) -> TaskOutcome {
+        let mut machine = TaskMachine::new(task, input, feedback, overrides);
+        machine.asked = true;
+        machine.answer(Ok(answer));
+        match machine.ask() {
+            Ask::Done(outcome) => outcome,
+            Ask::Perform(_) => {
+                let message = "a task with a wait in it has more steps";
+                let failure = Failure::new(ErrorKind::Internal, message);
+                TaskOutcome::Failed { failure, retry: false, step: None }
+            }
+        }
     }
 
     /// What to do now. Asking again gives the same answer.

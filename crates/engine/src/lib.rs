@@ -17,7 +17,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use error::{Cause, EngineError, ErrorCode};
-pub use request::{Act, Answer, Drive, Filter, Follow, Fork, Request, Response, Signal, Start, Workflow};
+pub use request::{
+    Act, Answer, Filter, Follow, Fork, Request, Response, RunOptions, Signal, Start, Workflow,
+};
 pub use view::{
     EdgeView, Forked, GateDetails, GateView, GraphView, LogLine, LogStream, NodeKind, NodeView, Progress,
     RunRow, RunView, SpreadView, Status, StoredStep, Updates, VisitView, WaitView, Why, WhyReason, extended,
@@ -58,15 +60,13 @@ typed! {
     #[doc = "Starts a run; when this returns it will not be lost."]
     start(start: Start) -> Box<RunView> = Request::Start(Box::new(start)) => Run;
     #[doc = "Cancels, kills, pauses, resumes or retries a run."]
-    act(run: String, act: Act, drive: Drive) -> Box<RunView> = Request::Act { run, act, drive } => Run;
+    act(run: String, act: Act) -> Box<RunView> = Request::Act { run, act } => Run;
     #[doc = "A new run that goes on from the last dispatch of a node of another."]
     fork(fork: Fork) -> Box<RunView> = Request::Fork(Box::new(fork)) => Run;
     #[doc = "Answers a gate."]
     answer(answer: Answer) -> Box<RunView> = Request::Answer(answer) => Run;
     #[doc = "Tells a run of an outside event."]
     signal(signal: Signal) -> Box<RunView> = Request::Signal(signal) => Run;
-    #[doc = "Carries on a run that nobody drives, if it is live; changes nothing else."]
-    adopt(run: String) -> Box<RunView> = Request::Adopt { run } => Run;
     #[doc = "A run as it is now."]
     find(run: String) -> Box<RunView> = Request::Find { run } => Run;
     #[doc = "A run as it was after one of its events; the first is number 1."]

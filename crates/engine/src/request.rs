@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use wonder_core::def::{Bundle, Estimate, Name};
 use wonder_core::event::TokenId;
 use wonder_core::graph::Graph;
+use wonder_core::limits::Limits;
 use wonder_core::{Time, Value};
 
 use crate::view::{GateDetails, GateView, RunRow, RunView, Status, Updates, VisitView, Why};
@@ -18,15 +19,10 @@ pub enum Request {
     Act {
         run: String,
         act: Act,
-        drive: Drive,
     },
     Fork(Box<Fork>),
     Answer(Answer),
     Signal(Signal),
-    /// Carry on a run that nobody drives, if it is live; changes nothing else.
-    Adopt {
-        run: String,
-    },
     Find {
         run: String,
     },
@@ -102,12 +98,32 @@ pub struct Start {
     pub workdir: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
+    #[serde(default, skip_serializing_if = "RunOptions::is_default")]
+    pub options: RunOptions,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    pub drive: Drive,
     /// Answer when the run has ended or only waits, or after so long; 0: as soon as it is recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub wait_ms: u64,
+}
+
+/// What one run is given instead of what the engine gives every run.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// For backoff jitter; from the run's id if absent.
+    pub seed: Option<u64>,
+    pub limits: Option<Limits>,
+    /// Instead of the workflow's own timeout.
+    pub timeout_ms: Option<u64>,
+    /// Begin when it is released, not before.
+    pub queued: bool,
+}
+
+impl RunOptions {
+    fn is_default(&self) -> bool {
+        *self == RunOptions::default()
+    }
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -131,17 +147,6 @@ pub struct Fork {
     /// Another version of the workflow to go on with, and what it may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub definition: Vec<Workflow>,
-    pub drive: Drive,
-}
-
-/// Whether to carry the run on after recording what was asked.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Drive {
-    #[default]
-    On,
-    /// Only record (`--detach` without a server).
-    Off,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -164,6 +169,8 @@ pub enum Act {
     Retry {
         by: String,
     },
+    /// Lets a queued run begin.
+    Release,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -172,7 +179,6 @@ pub struct Answer {
     pub gate: String,
     pub answer: Value,
     pub by: String,
-    pub drive: Drive,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -183,7 +189,6 @@ pub struct Signal {
     pub payload: Value,
     /// False: lost, and refused, if nobody waits for it.
     pub keep: bool,
-    pub drive: Drive,
 }
 
 /// Which runs to list, the newest first. What is absent does not matter.

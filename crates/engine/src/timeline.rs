@@ -48,7 +48,7 @@ pub struct Timeline {
     /// What a parent run lets it spend.
     pub allowance: Option<Allowance>,
     /// What became of its budget and of those of its nodes.
-    pub budget: Vec<BudgetNews>,
+    pub budget: Vec<BudgetEvent>,
     /// How its own budget stands.
     pub run_budget: BudgetState,
     /// How the budgets of its nodes stand, by ref, as far as something happened to them.
@@ -73,7 +73,7 @@ pub struct Mutated {
 
 /// Something that happened to a budget.
 #[derive(Clone, Debug, Serialize)]
-pub struct BudgetNews {
+pub struct BudgetEvent {
     pub seq: u64,
     pub at: Time,
     /// A node's own; else the run's.
@@ -149,7 +149,7 @@ impl Timeline {
             EventKind::TokenAbandoned { token, .. } => self.token_abandoned(*token),
             EventKind::TokenTimedOut { token, ends, .. } => self.token_timed_out(*token, *ends, now),
             EventKind::LateReport { token, attempt, report } => self.reported(*token, *attempt, report, now),
-            EventKind::SleepStarted { token, until } => self.sleep_started(*token, *until, now),
+            EventKind::SleepStarted { token, until, .. } => self.sleep_started(*token, *until, now),
             EventKind::EventAwaited { token, .. } => self.event_awaited(*token, now),
             EventKind::FanOut { .. } => self.fanned_out(kind),
             EventKind::BranchArrived { token, group, branch, within } => {
@@ -158,7 +158,7 @@ impl Timeline {
             EventKind::FanIn { group, .. } => self.fanned_in(*group, now),
             EventKind::FanInFailed { group, handled, .. } => self.fan_in_failed(*group, *handled, now),
             EventKind::GroupClosed { group, kept } => self.group_closed(*group, *kept),
-            EventKind::GateOpened { gate, token, record, report } => {
+            EventKind::GateOpened { gate, token, record, report, .. } => {
                 self.gate_opened(*gate, *token, record, report.as_ref(), now);
             }
             EventKind::GateAnswered { gate, by, answer, closes } => {
@@ -175,10 +175,10 @@ impl Timeline {
             EventKind::RunMutated { token, reason, what } => self.mutated(*token, reason, what, now),
             EventKind::BudgetWarning { node, spent } => {
                 self.budget_of(node.as_ref()).warned = true;
-                self.budget_news(node.as_ref(), BudgetChange::Warned { spent: spent.clone() }, now);
+                self.budget_event(node.as_ref(), BudgetChange::Warned { spent: spent.clone() }, now);
             }
             EventKind::BudgetExceeded { node, message, .. } => {
-                self.budget_news(node.as_ref(), BudgetChange::Exceeded { message: message.clone() }, now);
+                self.budget_event(node.as_ref(), BudgetChange::Exceeded { message: message.clone() }, now);
             }
             EventKind::BudgetRaised { .. } => self.budget_raised(kind, now),
             EventKind::RunPaused { reason, .. } => self.paused(*reason),
@@ -298,8 +298,8 @@ impl Timeline {
         }
     }
 
-    fn budget_news(&mut self, node: Option<&Name>, what: BudgetChange, now: Now) {
-        self.budget.push(BudgetNews { seq: now.seq, at: now.at, node: node.cloned(), what });
+    fn budget_event(&mut self, node: Option<&Name>, what: BudgetChange, now: Now) {
+        self.budget.push(BudgetEvent { seq: now.seq, at: now.at, node: node.cloned(), what });
     }
 
     fn budget_raised(&mut self, kind: &EventKind, now: Now) {
@@ -318,6 +318,6 @@ impl Timeline {
         state.raised.calls = state.raised.calls.saturating_add(*calls);
         state.raised.times += u64::from(*whole);
         let what = BudgetChange::Raised { usd_micros: *usd_micros, whole: *whole };
-        self.budget_news(node.as_ref(), what, now);
+        self.budget_event(node.as_ref(), what, now);
     }
 }

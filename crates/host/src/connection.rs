@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{RwLock, oneshot};
 use wonder_actions::Worker;
-use wonder_engine::{Cause, Drive, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
+use wonder_engine::{Cause, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response, RunView};
 
 use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue, Settled, closing, queue};
+use crate::embedded::{Drive, Embedded};
 use crate::executor::{Executor, ExecutorSetup};
 use crate::host::Host;
 use crate::lock::{self, Claim, Owner, Ownership};
@@ -73,13 +74,45 @@ pub struct Written {
 
 impl Engine for Connection {
     fn ask(&self, request: Request) -> Pending<'_, Response> {
-        Box::pin(self.answer(request))
+        Box::pin(self.asked(request.into()))
+    }
+}
+
+/// A connection whose requests are recorded, and carried on or not.
+#[derive(Debug)]
+pub struct Driving<'c> {
+    connection: &'c Connection,
+    drive: Drive,
+}
+
+impl Driving<'_> {
+    pub fn engine(&self) -> &dyn Engine {
+        self
+    }
+}
+
+impl Engine for Driving<'_> {
+    fn ask(&self, request: Request) -> Pending<'_, Response> {
+        Box::pin(self.connection.asked(Embedded::Ask { request, drive: self.drive }))
     }
 }
 
 impl Connection {
     pub fn engine(&self) -> &dyn Engine {
         self
+    }
+
+    /// The same engine, told whether to carry on what it is asked to set going.
+    pub fn with(&self, drive: Drive) -> Driving<'_> {
+        Driving { connection: self, drive }
+    }
+
+    /// Carries on a run that nobody drives, if it is live; changes nothing else.
+    pub async fn adopt(&self, run: &str) -> Reply<Box<RunView>> {
+        match self.asked(Embedded::Adopt { run: run.to_owned() }).await? {
+            Response::Run(view) => Ok(view),
+            other => Err(EngineError::internal(format!("asked to adopt a run and was given {other:?}"))),
+        }
     }
 
     /// The process that owns the database, if it is another one.
@@ -135,11 +168,11 @@ impl Connection {
         self.mine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(&self, mut request: Request) -> Reply<Response> {
+    async fn asked(&self, mut asked: Embedded) -> Reply<Response> {
         // Named here, so that asking twice starts one.
-        let id = match &mut request {
-            Request::Start(start) => Some(&mut start.id),
-            Request::Fork(fork) => Some(&mut fork.id),
+        let id = match &mut asked {
+            Embedded::Ask { request: Request::Start(start), .. } => Some(&mut start.id),
+            Embedded::Ask { request: Request::Fork(fork), .. } => Some(&mut fork.id),
             _ => None,
         };
         if let Some(id) = id {
@@ -147,15 +180,15 @@ impl Connection {
         }
         loop {
             let answered = match &*self.access.read().await {
-                Access::Owning(owned) => owned.host.ask(request.clone()).await,
-                Access::Asking(remote, _) => remote.ask(request.clone()).await,
-                Access::Reading(host) => host.ask(request.clone()).await,
+                Access::Owning(owned) => owned.host.asked(asked.clone()).await,
+                Access::Asking(remote, _) => remote.asked(asked.clone()).await,
+                Access::Reading(host) => host.asked(asked.clone()).await,
                 Access::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
             };
             match answered {
                 Err(error) if is_lost(&error) => self.reconnect().await?,
                 Ok(response) => {
-                    self.remember(&request, &response);
+                    self.remember(&asked, &response);
                     return Ok(response);
                 }
                 refused => return refused,
@@ -163,18 +196,10 @@ impl Connection {
         }
     }
 
-    fn remember(&self, request: &Request, response: &Response) {
-        let Response::Run(view) = response else { return };
-        let wants = match request {
-            Request::Start(start) => start.drive == Drive::On,
-            Request::Act { drive, .. } => *drive == Drive::On,
-            Request::Fork(fork) => fork.drive == Drive::On,
-            Request::Answer(answer) => answer.drive == Drive::On,
-            Request::Signal(signal) => signal.drive == Drive::On,
-            Request::Adopt { .. } => true,
-            _ => false,
-        };
-        if wants {
+    fn remember(&self, asked: &Embedded, response: &Response) {
+        if let Response::Run(view) = response
+            && asked.drives()
+        {
             self.mine().insert(view.row.root.clone());
         }
     }
@@ -197,10 +222,10 @@ impl Connection {
         *access = enter(&self.options, self.purpose).await?;
         let mine = self.mine().clone();
         for run in mine {
-            let adopt = Request::Adopt { run };
+            let adopt = Embedded::Adopt { run };
             let adopted = match &*access {
-                Access::Owning(owned) => owned.host.ask(adopt).await,
-                Access::Asking(remote, _) => remote.ask(adopt).await,
+                Access::Owning(owned) => owned.host.asked(adopt).await,
+                Access::Asking(remote, _) => remote.asked(adopt).await,
                 _ => break,
             };
             match adopted {

@@ -16,6 +16,7 @@ use wonder_engine::{
 use crate::driver::{
     Definitions, Queue, estimate, gates_and_events, load, not_loaded, quiet_alone, refuse_quarantined, view,
 };
+use crate::embedded::{Drive, Embedded};
 use crate::project::{self, ProjectBudget};
 use crate::readers::Readers;
 use crate::shared::{ALL_RUNS, Shared, Watcher};
@@ -46,7 +47,7 @@ struct Parts {
 
 impl Engine for Host {
     fn ask(&self, request: Request) -> Pending<'_, Response> {
-        Box::pin(self.answer(request))
+        Box::pin(self.asked(request.into()))
     }
 }
 
@@ -63,7 +64,18 @@ impl Host {
         }))
     }
 
-    async fn answer(&self, request: Request) -> Reply<Response> {
+    pub(crate) async fn asked(&self, asked: Embedded) -> Reply<Response> {
+        match asked {
+            Embedded::Ask { request, drive } => self.answer(request, drive).await,
+            Embedded::Adopt { run } => {
+                let run = self.resolve(run).await?;
+                self.found(Embedded::Adopt { run: run.clone() }, run).await
+            }
+        }
+    }
+
+    async fn answer(&self, request: Request, drive: Drive) -> Reply<Response> {
+        let driven = |request: Request| Embedded::Ask { request, drive };
         match request {
             Request::List(filter) => self.list(filter).await,
             Request::Gates { run } => self.gates(run).await,
@@ -94,49 +106,45 @@ impl Host {
             Request::Learnt { workflow } => self.learnt(workflow).await,
             Request::Wait { run, wait_ms } => self.wait(run, wait_ms).await,
             Request::Find { run } => {
-                if let Some(response) = self.told(Request::Find { run: run.clone() }).await? {
+                if let Some(response) = self.told(driven(Request::Find { run: run.clone() })).await? {
                     return Ok(response);
                 }
                 let run = self.resolve(run).await?;
-                self.found(Request::Find { run: run.clone() }, run).await
+                self.found(driven(Request::Find { run: run.clone() }), run).await
             }
             Request::Start(mut start) => {
                 let id = start.id.get_or_insert_with(|| ulid::Ulid::generate().to_string()).clone();
-                self.found(Request::Start(start), id).await
+                self.found(driven(Request::Start(start)), id).await
             }
             Request::Fork(mut fork) => {
                 fork.run = self.resolve(fork.run).await?;
                 let id = fork.id.get_or_insert_with(|| ulid::Ulid::generate().to_string()).clone();
-                self.found(Request::Fork(fork), id).await
+                self.found(driven(Request::Fork(fork)), id).await
             }
-            Request::Act { run, act, drive } => {
+            Request::Act { run, act } => {
                 let run = self.resolve(run).await?;
-                self.found(Request::Act { run: run.clone(), act, drive }, run).await
-            }
-            Request::Adopt { run } => {
-                let run = self.resolve(run).await?;
-                self.found(Request::Adopt { run: run.clone() }, run).await
+                self.found(driven(Request::Act { run: run.clone(), act }), run).await
             }
             Request::Signal(mut signal) => {
                 signal.run = self.resolve(signal.run).await?;
                 let run = signal.run.clone();
-                self.found(Request::Signal(signal), run).await
+                self.found(driven(Request::Signal(signal)), run).await
             }
             Request::Answer(answer) if is_whole(&answer.gate) => {
                 let run = answer.gate.rsplit_once(':').map(|(run, _)| run.to_owned()).unwrap_or_default();
-                self.found(Request::Answer(answer), run).await
+                self.found(driven(Request::Answer(answer)), run).await
             }
             Request::Answer(answer) => {
                 let gate = self.gate(answer.gate).await?;
                 let run = gate.rsplit_once(':').map(|(run, _)| run.to_owned()).unwrap_or_default();
-                self.found(Request::Answer(Answer { gate, ..answer }), run).await
+                self.found(driven(Request::Answer(Answer { gate, ..answer })), run).await
             }
         }
     }
 
     /// What the driver says of a run; if that is out of memory, what the database says.
-    async fn found(&self, request: Request, run: String) -> Reply<Response> {
-        match self.told(request).await? {
+    async fn found(&self, asked: Embedded, run: String) -> Reply<Response> {
+        match self.told(asked).await? {
             Some(response) => Ok(response),
             None => self.view(run).await,
         }
@@ -153,20 +161,21 @@ impl Host {
         let damaged = matches!(&read, Err(error) if error.code == ErrorCode::Quarantined);
         if damaged && self.0.driver.is_some() {
             // What is told is what was read: the run is damaged.
-            drop(self.told(Request::Why { run }).await);
+            drop(self.told(Request::Why { run }.into()).await);
         }
         read
     }
 
-    async fn told(&self, request: Request) -> Reply<Option<Response>> {
+    async fn told(&self, asked: Embedded) -> Reply<Option<Response>> {
         if let Some(error) = self.0.shared.stalled() {
             return Err(error);
         }
         let Some(driver) = &self.0.driver else {
-            let reads = matches!(request, Request::Find { .. } | Request::Wait { .. });
+            let reads =
+                matches!(asked, Embedded::Ask { request: Request::Find { .. } | Request::Wait { .. }, .. });
             return if reads { Ok(None) } else { Err(EngineError::internal("this process only reads")) };
         };
-        driver.ask(request).await
+        driver.ask(asked).await
     }
 
     /// Runs a query on a connection of its own, off the async threads.
@@ -271,7 +280,7 @@ impl Host {
 
     async fn wait(&self, run: String, wait_ms: u64) -> Reply<Response> {
         // In memory under its whole id, which is how whoever started it asks.
-        if let Some(answer) = self.told(Request::Wait { run: run.clone(), wait_ms }).await? {
+        if let Some(answer) = self.told(Request::Wait { run: run.clone(), wait_ms }.into()).await? {
             return Ok(answer);
         }
         let run = self.resolve(run).await?;
@@ -280,7 +289,7 @@ impl Host {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let request = Request::Wait { run: run.clone(), wait_ms: left.as_millis() as u64 };
-            if let Some(answer) = self.told(request).await? {
+            if let Some(answer) = self.told(request.into()).await? {
                 return Ok(answer);
             }
             let answer = self.view(run.clone()).await?;

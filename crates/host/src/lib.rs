@@ -14,6 +14,7 @@
 mod clock;
 mod connection;
 mod driver;
+mod embedded;
 mod executor;
 mod failpoint;
 mod host;
@@ -30,8 +31,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use clock::{Clock, VirtualClock};
-pub use connection::{Connection, Written, open};
+pub use connection::{Connection, Driving, Written, open};
 pub use driver::Settled;
+pub use embedded::Drive;
 pub use performer::{OrderedTask, TaskPerformer};
 pub use project::{Period, ProjectBudget};
 

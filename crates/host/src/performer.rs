@@ -48,6 +48,14 @@ impl OrderedTask {
         OrderedTask { order, task, workdir, cancelled, reply }
     }
 
+    /// Nothing will be heard of it any more, as when a worker is cut off: the run goes by its own deadlines, and
+    /// nobody waits for the report.
+    pub fn lose(mut self) {
+        if let Some(key) = self.reply.key.take() {
+            self.reply.driver.send(HostEvent::Dropped { key });
+        }
+    }
+
     /// The task's one report. When this returns, it is in the driver's queue.
     pub fn report(mut self, report: TaskReport) {
         self.reply.send(report);

@@ -13,8 +13,9 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wonder_engine::{Cause, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response};
+use wonder_engine::{Cause, EngineError, ErrorCode, Reply, Response};
 
+use crate::embedded::Embedded;
 use crate::host::Host;
 use crate::store::unreachable_file;
 
@@ -115,8 +116,8 @@ async fn converse(stream: UnixStream, host: Host, closing: CancellationToken) ->
 
 /// None if whoever asked has gone meanwhile: nobody sends anything before the answer is there.
 async fn answer(line: &str, host: &Host, reader: &mut BufReader<OwnedReadHalf>) -> Option<Answered> {
-    let request = match serde_json::from_str::<Request>(line) {
-        Ok(request) => request,
+    let asked = match serde_json::from_str::<Embedded>(line) {
+        Ok(asked) => asked,
         Err(error) => {
             let message = format!("the owner does not understand the request: {error}");
             let error = EngineError::new(ErrorCode::Unsupported, message)
@@ -127,7 +128,7 @@ async fn answer(line: &str, host: &Host, reader: &mut BufReader<OwnedReadHalf>) 
     };
     let mut gone = [0; 1];
     tokio::select! {
-        answer = host.ask(request) => Some(match answer {
+        answer = host.asked(asked) => Some(match answer {
             Ok(response) => Answered::Ok(response),
             Err(error) => Answered::Err(error),
         }),
@@ -143,12 +144,6 @@ pub(crate) struct Remote {
     idle: Mutex<Vec<BufReader<UnixStream>>>,
 }
 
-impl Engine for Remote {
-    fn ask(&self, request: Request) -> Pending<'_, Response> {
-        Box::pin(self.exchange(request))
-    }
-}
-
 impl Remote {
     pub(crate) fn new(socket: PathBuf) -> Remote {
         Remote { socket, idle: Mutex::default() }
@@ -158,8 +153,8 @@ impl Remote {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn exchange(&self, request: Request) -> Reply<Response> {
-        let mut text = serde_json::to_vec(&request).map_err(|e| EngineError::internal(e.to_string()))?;
+    pub(crate) async fn asked(&self, asked: Embedded) -> Reply<Response> {
+        let mut text = serde_json::to_vec(&asked).map_err(|e| EngineError::internal(e.to_string()))?;
         text.push(b'\n');
         let kept = self.idle().pop();
         let mut stream = match kept {

@@ -9,9 +9,9 @@ use wonder_core::value::Value;
 
 use crate::executor::shaped;
 use crate::generate::MUTATOR;
-use crate::outcomes::{Act, Asked, At, OnCancel, Outcomes, Word};
+use crate::inputs::{GateFilter, Operation, OutsideInput, ScriptedInput, When};
+use crate::outcomes::{Act, ActionRequest, At, GateAnswer, OnCancel, Outcomes};
 use crate::rng::{Rng, salt};
-use crate::said::{GateFilter, Operation, Said, Saying, When};
 
 /// What a worker's action may fail with.
 const KINDS: [ErrorKind; 14] = [
@@ -54,10 +54,10 @@ impl Chaos {
 }
 
 impl Outcomes for Chaos {
-    fn act(&self, asked: &Asked<'_>) -> Option<Act> {
-        let mut rng = self.rng(&asked.at, salt(asked.step));
+    fn outcome(&self, request: &ActionRequest<'_>) -> Option<Act> {
+        let mut rng = self.rng(&request.at, salt(request.step));
         let delay_ms = *rng.pick(&DELAYS_MS);
-        let spend = match asked.action.def.implementation {
+        let spend = match request.action.def.implementation {
             Implementation::LlmCall(_) => Spend {
                 input_tokens: rng.below(40),
                 output_tokens: rng.below(50),
@@ -76,13 +76,13 @@ impl Outcomes for Chaos {
             ("ok", Value::Bool(rng.percent(60))),
             ("items", items),
         ]);
-        if asked.at.node.starts_with(MUTATOR) && rng.percent(50) {
-            result.set_path(&["_mutations".into()], growth(&mut rng, asked));
+        if request.at.node.starts_with(MUTATOR) && rng.percent(50) {
+            result.set_path(&["_mutations".into()], growth(&mut rng, request));
         }
-        Some(Act { result: Some(Ok(shaped(asked.action, result))), delay_ms, spend })
+        Some(Act { result: Some(Ok(shaped(request.action, result))), delay_ms, spend })
     }
 
-    fn lose(&self, at: &At<'_>) -> Option<(u64, Failure)> {
+    fn lost_worker(&self, at: &At<'_>) -> Option<(u64, Failure)> {
         let mut rng = self.rng(at, 1);
         let kind = if rng.percent(70) { ErrorKind::WorkerLost } else { ErrorKind::OutcomeUnknown };
         rng.percent(self.lost).then(|| (*rng.pick(&DELAYS_MS), Failure::new(kind, "nothing was heard of it")))
@@ -98,7 +98,7 @@ impl Outcomes for Chaos {
         ])
     }
 
-    fn words(&self, run: &str, gate: GateId, record: &GateRecord) -> Vec<Word> {
+    fn gate_answers(&self, run: &str, gate: GateId, record: &GateRecord) -> Vec<GateAnswer> {
         let mut rng = Rng::of(self.seed, &[salt(run), gate.0, 3]);
         // Some reviews outlast the workflow's own time.
         if record.kind == GateKind::Review && rng.percent(40) {
@@ -109,15 +109,15 @@ impl Outcomes for Chaos {
             return Vec::new();
         }
         let mut after_ms = rng.below(8) * *rng.pick(&[1_000, 1_000, 4_000]);
-        let mut words = Vec::new();
+        let mut answers = Vec::new();
         for by in ["ann", "bob", "cleo"].into_iter().take(record.quorum.map_or(1, |_| 3)) {
             if rng.percent(15) {
-                words.push(Word { after_ms, by: by.into(), answer: Value::str("whatever") });
+                answers.push(GateAnswer { after_ms, by: by.into(), answer: Value::str("whatever") });
             }
-            words.push(Word { after_ms, by: by.into(), answer: answer(&mut rng, record.kind) });
+            answers.push(GateAnswer { after_ms, by: by.into(), answer: answer(&mut rng, record.kind) });
             after_ms += rng.below(3) * 1_000;
         }
-        words
+        answers
     }
 }
 
@@ -134,8 +134,8 @@ fn answer(rng: &mut Rng, kind: GateKind) -> Value {
 }
 
 /// Nodes that a node asks for: a fine one, one that leads back, or nonsense.
-fn growth(rng: &mut Rng, asked: &Asked<'_>) -> Value {
-    let (node, added) = (asked.at.node, format!("x_{}_{}", asked.at.token, asked.at.attempt));
+fn growth(rng: &mut Rng, request: &ActionRequest<'_>) -> Value {
+    let (node, added) = (request.at.node, format!("x_{}_{}", request.at.token, request.at.attempt));
     let to_added = Value::map([("from", Value::str(node)), ("to", Value::from(added.clone()))]);
     let back = Value::map([
         ("from", Value::from(added.clone())),
@@ -148,31 +148,31 @@ fn growth(rng: &mut Rng, asked: &Asked<'_>) -> Value {
     Value::map([("nodes", Value::list([new])), ("transitions", Value::from(transitions))])
 }
 
-/// What is said to the run from outside.
-pub fn said(seed: u64) -> Vec<Said> {
+/// What the run is told from outside.
+pub fn inputs(seed: u64) -> Vec<ScriptedInput> {
     let mut rng = Rng::of(seed, &[4]);
-    let mut said = Vec::new();
+    let mut inputs = Vec::new();
     for _ in 0..rng.below(7) {
         let name: Name = (*rng.pick(&["paid", "shipped", "paid", "nobody_waits"])).into();
         let key = if rng.percent(60) { Value::Null } else { Value::Int(rng.below(2) as i64) };
         let payload = Value::map([("v", Value::Int(rng.below(9) as i64))]);
-        let what = Saying::Event { name, key, payload, keep: rng.percent(85) };
-        said.push(at(rng.below(15) * 1_000, what));
+        let what = OutsideInput::Event { name, key, payload, keep: rng.percent(85) };
+        inputs.push(at(rng.below(15) * 1_000, what));
     }
     if rng.percent(25) {
         let from = rng.below(10) * 500;
-        said.push(at(from, operation(Operation::Pause)));
+        inputs.push(at(from, operation(Operation::Pause)));
         if rng.percent(90) {
-            said.push(at(from + rng.below(20) * 500, operation(Operation::Resume)));
+            inputs.push(at(from + rng.below(20) * 500, operation(Operation::Resume)));
         }
     }
     if rng.percent(14) {
         let how = if rng.percent(70) { Operation::Cancel } else { Operation::Kill };
-        said.push(at(rng.below(30) * 500, operation(how)));
+        inputs.push(at(rng.below(30) * 500, operation(how)));
     }
     for after_ms in [1_000, 40_000] {
         if rng.percent(40) {
-            said.push(Said {
+            inputs.push(ScriptedInput {
                 when: When::End,
                 after_ms,
                 run: None,
@@ -182,18 +182,19 @@ pub fn said(seed: u64) -> Vec<Said> {
         }
     }
     if rng.percent(10) {
-        let what = Saying::Answer { gate: GateFilter::default(), answer: Value::Int(1), by: "eve".into() };
-        said.push(at(rng.below(10) * 1_000, what));
+        let what =
+            OutsideInput::Answer { gate: GateFilter::default(), answer: Value::Int(1), by: "eve".into() };
+        inputs.push(at(rng.below(10) * 1_000, what));
     }
-    said
+    inputs
 }
 
-fn at(ms: u64, what: Saying) -> Said {
-    Said { when: When::At(ms), after_ms: 0, run: None, what, each: false }
+fn at(ms: u64, what: OutsideInput) -> ScriptedInput {
+    ScriptedInput { when: When::At(ms), after_ms: 0, run: None, what, each: false }
 }
 
-fn operation(operation: Operation) -> Saying {
-    Saying::Do {
+fn operation(operation: Operation) -> OutsideInput {
+    OutsideInput::Operate {
         operation,
         by: "operator".into(),
         reason: "the seed says so".to_owned(),

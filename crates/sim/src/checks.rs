@@ -1,11 +1,10 @@
-//! What every scenario and every seed gets for free: crash between every two steps, say everything twice and
+//! What every scenario and every seed gets for free: crash between every two steps, deliver everything twice and
 //! in another order, fail every task, fork at every node. Each check drives whole worlds and says what was wrong, readable.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wonder_core::Run;
 use wonder_core::error::ErrorKind;
-use wonder_core::input::Rejection;
 
 use crate::diff;
 use crate::world::{Failing, Hosted, Setting, World, difference};
@@ -17,7 +16,7 @@ pub struct Effort {
     pub crashes_max: usize,
     /// Events after which the log is cut.
     pub cuts_max: usize,
-    /// Whether everything is said twice.
+    /// Whether everything is delivered twice.
     pub repeat: bool,
     /// Orders of what happens at the same time.
     pub orders: u64,
@@ -55,7 +54,7 @@ pub fn all(world: &World, effort: Effort) -> Vec<String> {
 pub fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         format!("it panicked: {text}")
     })
 }
@@ -101,7 +100,7 @@ pub fn crash_everywhere(reference: &World, crashes_max: usize) -> Vec<String> {
         return wrong;
     }
     let mut world = World::new(reference.setting().clone());
-    let steps = reference.inputs();
+    let steps = reference.inputs_handled();
     let mut step = 0;
     loop {
         if is_sampled(step, steps, crashes_max) {
@@ -139,9 +138,9 @@ pub fn repeat(reference: &World) -> Vec<String> {
 
 /// What happens at the same time happens in another order: all that must hold holds.
 pub fn reorder(reference: &World, orders: u64) -> Vec<String> {
-    let order = |lots: u64| {
-        let world = ended(&Setting { shuffle: Some(lots), ..reference.setting().clone() });
-        world.violations().first().map(|what| format!("in order {lots}: {what}\n{}", world.trace()))
+    let order = |seed: u64| {
+        let world = ended(&Setting { shuffle: Some(seed), ..reference.setting().clone() });
+        world.violations().first().map(|what| format!("in order {seed}: {what}\n{}", world.trace()))
     };
     (0..orders).filter_map(order).collect()
 }
@@ -175,15 +174,15 @@ pub fn fork_everywhere(reference: &World, forks_max: usize) -> Vec<String> {
     let sampled = nodes.iter().enumerate().filter(|(at, _)| is_sampled(*at, nodes.len(), forks_max));
     let mut wrong = Vec::new();
     for (_, node) in sampled {
-        match reference.forked(node) {
+        match reference.clone().forked(node) {
             Ok(mut world) => {
                 world.run_on();
                 let found = world.violations().first().cloned().or_else(|| cut(world.root(), 50).pop());
                 wrong.extend(found.map(|what| format!("at {node}: {what}\n{}", world.trace())));
             }
             // A token that was skipped or cancelled before it began gives no place to fork at.
-            Err(Rejection::CannotFork { reason }) if reason.ends_with("was never dispatched") => {}
-            Err(rejection) => wrong.push(format!("at {node}: {rejection}")),
+            Err(why) if why.ends_with("was never dispatched") => {}
+            Err(why) => wrong.push(format!("at {node}: {why}")),
         }
     }
     wrong

@@ -14,10 +14,11 @@ use wonder_core::event::TokenId;
 use wonder_core::graph::{Action, Graph};
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_core::mock;
+use wonder_core::reserve::worst_action;
 use wonder_core::task::{ActionCall, Ask, TaskMachine, mutations_at};
 use wonder_core::value::Value;
 
-use crate::outcomes::{Act, Asked, At, OnCancel, Outcomes};
+use crate::outcomes::{Act, ActionRequest, At, OnCancel, Outcomes};
 
 /// Steps of one task, a bound that no real one comes near.
 const STEPS_MAX: usize = 10_000;
@@ -89,7 +90,7 @@ pub fn perform(
         tries: 0,
         on_cancel: outcomes.on_cancel(at),
     };
-    let lost = outcomes.lose(at);
+    let lost = outcomes.lost_worker(at);
     let Some(task) = graph.tasks.get(&order.task) else {
         let failure = Failure::new(ErrorKind::Internal, format!("the host knows no task {}", order.task));
         done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
@@ -109,7 +110,7 @@ pub fn perform(
             }
             Ask::Perform(call) => call,
         };
-        let asked = Asked {
+        let asked = ActionRequest {
             at: *at,
             step: &call.step,
             action: &call.action,
@@ -172,8 +173,8 @@ struct Acted {
 /// What the task may spend, and what it has spent before this action.
 type Purse<'a> = (&'a Allowance, &'a Spend);
 
-fn act(call: &ActionCall, asked: &Asked<'_>, outcomes: &dyn Outcomes, purse: Purse<'_>) -> Acted {
-    match outcomes.act(asked) {
+fn act(call: &ActionCall, asked: &ActionRequest<'_>, outcomes: &dyn Outcomes, purse: Purse<'_>) -> Acted {
+    match outcomes.outcome(asked) {
         None => usual(call, asked, purse),
         Some(Act { result: Some(result), delay_ms, spend }) => Acted { result, delay_ms, spend, tries: 0 },
         Some(Act { result: None, delay_ms, spend }) => Acted { delay_ms, spend, ..usual(call, asked, purse) },
@@ -194,7 +195,7 @@ fn within_own_time(call: &ActionCall, act: Acted) -> Acted {
 }
 
 /// What an action gives when nobody scripted it: its own `mock`, or something of the right shape.
-fn usual(call: &ActionCall, asked: &Asked<'_>, purse: Purse<'_>) -> Acted {
+fn usual(call: &ActionCall, asked: &ActionRequest<'_>, purse: Purse<'_>) -> Acted {
     if let Implementation::Mock(script) = &call.action.def.implementation {
         return tried(script, call, asked.try_number, purse);
     }
@@ -236,10 +237,7 @@ fn tried(script: &Mock, call: &ActionCall, first: u32, (allowance, before): Purs
 
 /// The most that one try of an action may cost, as a worker counts it.
 fn worst(call: &ActionCall) -> Allowance {
-    match &call.action.def.implementation {
-        Implementation::Mock(script) => mock::worst(script),
-        _ => Allowance::default(),
-    }
+    worst_action(&call.action.def.implementation, |_| Allowance::default())
 }
 
 /// A scripted result in the shape that such an action gives: `{score: 9}` of a model is its `json`.

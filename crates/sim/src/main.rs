@@ -18,9 +18,9 @@ usage: wonder-sim --seed N               one seed: its workflow, its trace, the 
 ";
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let all_is_well = match words.as_slice() {
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = given.iter().map(String::as_str).collect();
+    let passed = match arguments.as_slice() {
         ["--seed", seed] => seed.parse().ok().map(one_seed),
         ["--seeds", count] => count.parse().ok().map(|count| many_seeds(0, count)),
         ["--seeds", count, "--from", from] => {
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         ["scale", most] => most.parse().ok().map(scale::run),
         _ => None,
     };
-    match all_is_well {
+    match passed {
         Some(true) => ExitCode::SUCCESS,
         Some(false) => ExitCode::FAILURE,
         None => {
@@ -49,7 +49,7 @@ fn one_seed(seed: u64) -> bool {
         "seed {seed}: {}, {} events, {}",
         verdict.status,
         verdict.events,
-        said(verdict.wrong.is_empty())
+        verdict_text(verdict.wrong.is_empty())
     );
     verdict.wrong.is_empty()
 }
@@ -57,7 +57,7 @@ fn one_seed(seed: u64) -> bool {
 fn many_seeds(from: u64, count: u64) -> bool {
     let mut walked = Walked::default();
     let mut statuses: BTreeMap<String, u64> = BTreeMap::new();
-    let mut sorts: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     let mut events = 0;
     for seed in from..from + count {
         let verdict = seeds::run(seed);
@@ -66,7 +66,7 @@ fn many_seeds(from: u64, count: u64) -> bool {
         *statuses.entry(verdict.status).or_default() += 1;
         if let Some(what) = verdict.wrong.first() {
             println!("seed {seed}: {what}");
-            sorts.entry(sort_of(what)).or_default().push(seed);
+            kinds.entry(kind_of_mistake(what)).or_default().push(seed);
         }
     }
     println!("{}", walked.report());
@@ -74,15 +74,15 @@ fn many_seeds(from: u64, count: u64) -> bool {
     println!("{count} seeds from {from}: {}; {events} events", statuses.join(", "));
     let missing = walked.missing();
     missing.iter().for_each(|(from, to)| println!("never walked: {from} → {to}"));
-    sorts
+    kinds
         .iter()
-        .for_each(|(sort, seeds)| println!("{:>5}  {sort}  {:?}", seeds.len(), &seeds[..seeds.len().min(8)]));
-    println!("{} seeds failed", sorts.values().map(Vec::len).sum::<usize>());
-    sorts.is_empty() && missing.is_empty()
+        .for_each(|(kind, seeds)| println!("{:>5}  {kind}  {:?}", seeds.len(), &seeds[..seeds.len().min(8)]));
+    println!("{} seeds failed", kinds.values().map(Vec::len).sum::<usize>());
+    kinds.is_empty() && missing.is_empty()
 }
 
-/// The first line of what is wrong without its numbers: mistakes of one sort look alike.
-fn sort_of(what: &str) -> String {
+/// The first line of what is wrong without its numbers: mistakes of one kind look alike.
+fn kind_of_mistake(what: &str) -> String {
     let line = what.lines().next().unwrap_or_default();
     let line: String = line.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect();
     line.replace("##", "#").replace("##", "#").chars().take(110).collect()
@@ -98,7 +98,7 @@ fn scenarios(files: &[&str]) -> bool {
             let world = case.run();
             let mut wrong = case.mismatches(&world);
             wrong.extend(checks::all(&world, checks::Effort::SCENARIO));
-            println!("{} ({})\n{}", case.name, said(wrong.is_empty()), world.trace());
+            println!("{} ({})\n{}", case.name, verdict_text(wrong.is_empty()), world.trace());
             wrong.iter().for_each(|what| println!("WRONG {what}"));
             wrong.is_empty() && well
         }),
@@ -107,6 +107,6 @@ fn scenarios(files: &[&str]) -> bool {
     results.filter(|well| !well).count() == 0
 }
 
-fn said(well: bool) -> &'static str {
+fn verdict_text(well: bool) -> &'static str {
     if well { "as it should be" } else { "NOT as it should be" }
 }

@@ -45,7 +45,7 @@ type Attempt = (TokenId, u32);
 
 /// Whether what was asked for has been called back.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Asked {
+enum OrderState {
     Wanted,
     CalledBack,
 }
@@ -54,8 +54,8 @@ enum Asked {
 pub struct Monitor {
     /// Every token that was ever made.
     tokens: BTreeMap<TokenId, TokenStatus>,
-    tasks: BTreeMap<Attempt, Asked>,
-    children: BTreeMap<Attempt, Asked>,
+    tasks: BTreeMap<Attempt, OrderState>,
+    children: BTreeMap<Attempt, OrderState>,
     gates: BTreeSet<GateId>,
     fired: BTreeSet<GroupId>,
     failed: BTreeSet<GroupId>,
@@ -82,10 +82,10 @@ impl Monitor {
         for command in run.owed() {
             match command {
                 Command::RunTask(order) => {
-                    monitor.tasks.insert((order.token, order.attempt), Asked::Wanted);
+                    monitor.tasks.insert((order.token, order.attempt), OrderState::Wanted);
                 }
                 Command::StartChild(order) => {
-                    monitor.children.insert((order.token, order.attempt), Asked::Wanted);
+                    monitor.children.insert((order.token, order.attempt), OrderState::Wanted);
                 }
                 _ => {}
             }
@@ -102,7 +102,7 @@ impl Monitor {
         let mut wrong = Vec::new();
         let retried = step.events.iter().any(|event| matches!(event.kind, EventKind::RunRetried { .. }));
         if self.ended && !retried {
-            self.late_word(step, &mut wrong);
+            self.late_reports(step, &mut wrong);
         }
         if retried {
             self.ended = false;
@@ -128,7 +128,7 @@ impl Monitor {
             _ => None,
         };
         match wanted {
-            Some(Asked::Wanted) if !run.status().is_end() => {
+            Some(OrderState::Wanted) if !run.status().is_end() => {
                 vec![format!("a report that was wanted is refused: {rejection}")]
             }
             _ => Vec::new(),
@@ -136,7 +136,7 @@ impl Monitor {
     }
 
     /// An ended run takes late reports and asks for nothing.
-    fn late_word(&self, step: &Step, wrong: &mut Vec<String>) {
+    fn late_reports(&self, step: &Step, wrong: &mut Vec<String>) {
         let late = |event: &Event| {
             matches!(event.kind, EventKind::LateReport { .. } | EventKind::ChildCompleted { .. })
         };
@@ -237,13 +237,13 @@ impl Monitor {
                         wrong.push(format!("a task for token {}, which does not exist", order.token));
                     }
                     let at = (order.token, order.attempt);
-                    if self.tasks.insert(at, Asked::Wanted).is_some() {
+                    if self.tasks.insert(at, OrderState::Wanted).is_some() {
                         wrong.push(format!("attempt {} of token {} is ordered twice", at.1, at.0));
                     }
                 }
                 Command::StartChild(order) => {
                     let at = (order.token, order.attempt);
-                    if self.children.insert(at, Asked::Wanted).is_some() {
+                    if self.children.insert(at, OrderState::Wanted).is_some() {
                         wrong.push(format!(
                             "the child of attempt {} of token {} is started twice",
                             at.1, at.0
@@ -251,7 +251,7 @@ impl Monitor {
                     }
                 }
                 Command::CancelTask { token, attempt } => match self.tasks.get_mut(&(*token, *attempt)) {
-                    Some(asked) => *asked = Asked::CalledBack,
+                    Some(asked) => *asked = OrderState::CalledBack,
                     None => wrong
                         .push(format!("attempt {attempt} of token {token} is called back and was not out")),
                 },
@@ -261,7 +261,7 @@ impl Monitor {
                         .keys()
                         .rfind(|(of, attempt)| of == token && is_child(child, *of, *attempt));
                     match at.copied() {
-                        Some(at) => drop(self.children.insert(at, Asked::CalledBack)),
+                        Some(at) => drop(self.children.insert(at, OrderState::CalledBack)),
                         None => wrong
                             .push(format!("child {child} of token {token} is called back and was not out")),
                     }
@@ -301,8 +301,8 @@ impl Monitor {
 
     /// What is owed is what was asked for and not answered.
     fn owed(&self, run: &Run, wrong: &mut Vec<String>) {
-        let wanted = |asked: &BTreeMap<Attempt, Asked>| -> Vec<Attempt> {
-            asked.iter().filter(|(_, asked)| **asked == Asked::Wanted).map(|(at, _)| *at).collect()
+        let wanted = |asked: &BTreeMap<Attempt, OrderState>| -> Vec<Attempt> {
+            asked.iter().filter(|(_, asked)| **asked == OrderState::Wanted).map(|(at, _)| *at).collect()
         };
         let (mut tasks, mut children, mut gates) = (Vec::new(), Vec::new(), Vec::new());
         for command in run.owed() {
@@ -345,7 +345,9 @@ impl Monitor {
         if let Some(deadline) = run.next_deadline() {
             wrong.push(format!("the run is {} and wants to be woken at {deadline}", run.status()));
         }
-        if run.status() == RunStatus::Completed && self.tasks.values().any(|asked| *asked == Asked::Wanted) {
+        if run.status() == RunStatus::Completed
+            && self.tasks.values().any(|asked| *asked == OrderState::Wanted)
+        {
             wrong.push("the run is completed and a task is out".to_owned());
         }
     }

@@ -1,5 +1,5 @@
-//! What the world answers: how each action ends, what a host says in place of a lost worker, what people say
-//! at gates. Pure functions of who asks, so that asking twice (after a crash) gives the same answer.
+//! What the world answers: how each action ends, what a host reports in place of a lost worker, how
+//! people answer gates. Pure functions of who asks, so that asking twice (after a crash) gives the same answer.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub struct At<'a> {
 
 /// An action that a worker is about to perform.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct ActionRequest<'a> {
     pub at: At<'a>,
     pub step: &'a str,
     pub action: &'a Action,
@@ -56,7 +56,7 @@ pub enum OnCancel {
 
 /// A person's answer to a gate.
 #[derive(Clone, Debug)]
-pub struct Word {
+pub struct GateAnswer {
     pub after_ms: u64,
     pub by: Name,
     pub answer: Value,
@@ -64,13 +64,14 @@ pub struct Word {
 
 pub trait Outcomes: fmt::Debug + Send + Sync {
     /// How an action goes; nothing leaves all of it to what is usual.
-    fn act(&self, asked: &Asked<'_>) -> Option<Act>;
+    fn outcome(&self, request: &ActionRequest<'_>) -> Option<Act>;
 
-    /// The host speaks for the task, so long after its start: its worker is lost, or the like.
-    fn lose(&self, at: &At<'_>) -> Option<(u64, Failure)>;
+    /// The host reports the task in place of its worker, so long after its start: the worker is lost, or the
+    /// like.
+    fn lost_worker(&self, at: &At<'_>) -> Option<(u64, Failure)>;
 
     fn on_cancel(&self, at: &At<'_>) -> OnCancel;
 
-    /// What people say to a gate that has just opened.
-    fn words(&self, run: &str, gate: GateId, record: &GateRecord) -> Vec<Word>;
+    /// How people answer a gate that has just opened.
+    fn gate_answers(&self, run: &str, gate: GateId, record: &GateRecord) -> Vec<GateAnswer>;
 }

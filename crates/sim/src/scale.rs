@@ -51,7 +51,9 @@ fn case(name: &str, size: usize, most: usize, text: &str, first: Value) -> bool 
     }
     let started = Instant::now();
     let graph = match wonder_sim::scenario::library(text, name) {
-        Ok((mut library, first)) => library.remove(&first).expect("the first workflow is in the library"),
+        Ok((mut library, first)) => {
+            library.remove(&first).expect("the first workflow is in the library").graph
+        }
         Err(problem) => {
             println!("{name}: {problem}");
             return false;

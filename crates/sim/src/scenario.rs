@@ -1,4 +1,4 @@
-//! Scenarios: a workflow, a script of outcomes, what is said to the run, and what must come of it.
+//! Scenarios: a workflow, a script of outcomes, what the run is told, and what must come of it.
 //!
 //! One file holds several cases. The expected trace is part of the file; `WONDER_BLESS=1` rewrites the traces
 //! and nothing else. Every case gets the checks of [`crate::checks`] for free.
@@ -13,7 +13,8 @@ use wonder_core::input::StartRun;
 use wonder_core::value::Value;
 
 use crate::diff;
-use crate::said::Said;
+use crate::host::ScenarioHost;
+use crate::inputs::ScriptedInput;
 use crate::script::Script;
 use crate::world::{Library, Setting, World};
 use crate::yaml::Mark;
@@ -36,7 +37,7 @@ pub struct Case {
     pub workflow: wonder_core::def::Name,
     pub start: StartRun,
     pub script: Arc<Script>,
-    pub said: Vec<Said>,
+    pub inputs: Vec<ScriptedInput>,
     pub expect: Expect,
     /// Where `expect` stands.
     pub mark: Mark,
@@ -83,7 +84,7 @@ impl Case {
             workflow: self.workflow.clone(),
             start: self.start.clone(),
             outcomes: self.script.clone(),
-            said: self.said.clone(),
+            inputs: self.inputs.clone(),
             shuffle: None,
             repeat: false,
             failing: None,
@@ -98,7 +99,7 @@ impl Case {
     }
 
     /// What is not as expected, readable.
-    pub fn mismatches(&self, world: &World) -> Vec<String> {
+    pub fn mismatches<H: ScenarioHost>(&self, world: &World<H>) -> Vec<String> {
         let mut found: Vec<String> = world.violations().to_vec();
         let expect = &self.expect;
         let root = world.root();

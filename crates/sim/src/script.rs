@@ -12,7 +12,7 @@ use wonder_core::event::{GateId, GateRecord};
 use wonder_core::value::Value;
 
 use crate::executor::shaped;
-use crate::outcomes::{Act, Asked, At, OnCancel, Outcomes, Word};
+use crate::outcomes::{Act, ActionRequest, At, GateAnswer, OnCancel, Outcomes};
 
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -71,17 +71,17 @@ impl Script {
 }
 
 impl Outcomes for Script {
-    fn act(&self, asked: &Asked<'_>) -> Option<Act> {
-        let entry = self.entry(&asked.at, Some(asked.step), asked.try_number)?;
+    fn outcome(&self, request: &ActionRequest<'_>) -> Option<Act> {
+        let entry = self.entry(&request.at, Some(request.step), request.try_number)?;
         let result = match (&entry.error, &entry.result) {
             (Some(failure), _) => Some(Err(failure.clone())),
-            (None, Some(result)) => Some(Ok(shaped(asked.action, result.clone()))),
+            (None, Some(result)) => Some(Ok(shaped(request.action, result.clone()))),
             (None, None) => None,
         };
         Some(Act { result, delay_ms: entry.delay_ms, spend: entry.usage.clone() })
     }
 
-    fn lose(&self, at: &At<'_>) -> Option<(u64, Failure)> {
+    fn lost_worker(&self, at: &At<'_>) -> Option<(u64, Failure)> {
         let entry = self.entry(at, None, at.attempt.saturating_sub(1))?;
         entry.task_error.clone().map(|failure| (entry.delay_ms, failure))
     }
@@ -91,7 +91,7 @@ impl Outcomes for Script {
         entry.and_then(|entry| entry.on_cancel).unwrap_or(self.on_cancel)
     }
 
-    fn words(&self, _run: &str, _gate: GateId, _record: &GateRecord) -> Vec<Word> {
+    fn gate_answers(&self, _run: &str, _gate: GateId, _record: &GateRecord) -> Vec<GateAnswer> {
         Vec::new()
     }
 }

@@ -1,4 +1,4 @@
-//! A seed is a workflow, its outcomes and what is said to it. The same seed gives the same log.
+//! A seed is a workflow, its outcomes and what it is told. The same seed gives the same log.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub fn setting(seed: u64) -> Result<Setting, String> {
         workflow,
         start,
         outcomes: Arc::new(Chaos::new(seed)),
-        said: chaos::said(seed),
+        inputs: chaos::inputs(seed),
         shuffle: Some(seed),
         repeat: false,
         failing: None,

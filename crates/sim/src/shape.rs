@@ -150,7 +150,8 @@ impl Shape {
     /// How long the core's order takes, on virtual time.
     pub fn ordered_ms(&self, slots: usize) -> Result<u64, String> {
         let text = self.workflow(slots);
-        let reading = wonder_spec::read(&text, "shape.yaml").map_err(|problems| problems.render(false))?;
+        let reading =
+            wonder_spec::read_everything(&text, "shape.yaml").map_err(|problems| problems.render(false))?;
         let graph = reading.graphs.into_iter().next().ok_or("no workflow")?;
         let durations: BTreeMap<String, u64> =
             self.durations_ms.iter().enumerate().map(|(at, ms)| (format!("n{at}"), *ms)).collect();

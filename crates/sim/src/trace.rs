@@ -66,17 +66,17 @@ pub fn cut(text: &str) -> String {
 
 /// What an event says, without its time.
 pub fn event(event: &Event, names: &Names, start: Time) -> String {
-    let teller = Teller { names, start };
-    let (name, rest) = teller.describe(&event.kind);
+    let describer = Describer { names, start };
+    let (name, rest) = describer.describe(&event.kind);
     format!("{name} {rest}").trim_end().to_owned()
 }
 
-struct Teller<'a> {
+struct Describer<'a> {
     names: &'a Names,
     start: Time,
 }
 
-impl Teller<'_> {
+impl Describer<'_> {
     fn token(&self, token: TokenId) -> String {
         self.names.label(token)
     }
@@ -122,35 +122,35 @@ impl Teller<'_> {
                 report,
             } => {
                 let mut text = self.token(*token);
-                push(&mut text, Some(told_failure(failure)));
-                push(&mut text, Some(format!("by {}, at {}", told_rule(*rule), self.time(*wake_at))));
+                push(&mut text, Some(failure_text(failure)));
+                push(&mut text, Some(format!("by {}, at {}", rule_text(*rule), self.time(*wake_at))));
                 push(&mut text, (*generation > 0).then(|| format!("generation {generation}")));
-                push(&mut text, told_overrides(overrides));
+                push(&mut text, overrides_text(overrides));
                 push(&mut text, shown("feedback", feedback));
-                push(&mut text, told_report(report.as_ref()));
+                push(&mut text, report_text(report.as_ref()));
                 ("retrying", text)
             }
             EventKind::TaskCompleted { token, result, patches, then, report, .. } => {
                 let mut text = self.token(*token);
                 push(&mut text, (!result.is_null()).then(|| brief(result)));
-                push(&mut text, told_patches(patches));
-                push(&mut text, told_then(*then));
-                push(&mut text, told_report(report.as_ref()));
+                push(&mut text, patches_text(patches));
+                push(&mut text, then_text(*then));
+                push(&mut text, report_text(report.as_ref()));
                 ("completed", text)
             }
             EventKind::TaskFailed { token, failure, timed_out, handled, report } => {
-                let mut text = format!("{} {}", self.token(*token), told_failure(failure));
+                let mut text = format!("{} {}", self.token(*token), failure_text(failure));
                 push(&mut text, handled.then(|| "(handled)".to_owned()));
-                push(&mut text, told_report(report.as_ref()));
+                push(&mut text, report_text(report.as_ref()));
                 (if *timed_out { "failed_by_timeout" } else { "failed" }, text)
             }
             EventKind::TokenSkipped { token, output, patches, then, failure, report, .. } => {
                 let mut text = self.token(*token);
-                push(&mut text, failure.as_ref().map(told_failure));
+                push(&mut text, failure.as_ref().map(failure_text));
                 push(&mut text, shown("output", output));
-                push(&mut text, told_patches(patches));
-                push(&mut text, told_then(*then));
-                push(&mut text, told_report(report.as_ref()));
+                push(&mut text, patches_text(patches));
+                push(&mut text, then_text(*then));
+                push(&mut text, report_text(report.as_ref()));
                 ("skipped", text)
             }
             EventKind::TokenTimedOut {
@@ -178,23 +178,23 @@ impl Teller<'_> {
             }
             EventKind::TokenCancelled { token, reason, report } => {
                 let mut text = format!("{} {}", self.token(*token), stored_name(reason));
-                push(&mut text, told_report(report.as_ref()));
+                push(&mut text, report_text(report.as_ref()));
                 ("cancelled", text)
             }
             EventKind::TokenAbandoned { token, late } => {
                 (if *late { "late" } else { "abandoned" }, self.token(*token))
             }
             EventKind::LateReport { token, report, .. } => {
-                let report = told_report(Some(report)).map(|report| format!(" {report}")).unwrap_or_default();
+                let report = report_text(Some(report)).map(|report| format!(" {report}")).unwrap_or_default();
                 ("late_report", self.token(*token) + &report)
             }
             EventKind::ContextUpdated { token, patches } => {
-                ("updated", format!("{} {}", self.token(*token), told_patches(patches).unwrap_or_default()))
+                ("updated", format!("{} {}", self.token(*token), patches_text(patches).unwrap_or_default()))
             }
-            EventKind::SleepStarted { token, until } => {
+            EventKind::SleepStarted { token, until, .. } => {
                 ("sleeping", format!("{} until {}", self.token(*token), self.time(*until)))
             }
-            EventKind::EventAwaited { token, event, key, deadline } => {
+            EventKind::EventAwaited { token, event, key, deadline, .. } => {
                 let mut text = format!("{} {event}", self.token(*token));
                 push(&mut text, shown("key", key));
                 push(&mut text, deadline.map(|at| format!("until {}", self.time(at))));
@@ -213,7 +213,7 @@ impl Teller<'_> {
             EventKind::TokenReleased { token, generation, overrides, resumed } => {
                 let mut text = self.token(*token);
                 push(&mut text, (*generation > 0).then(|| format!("generation {generation}")));
-                push(&mut text, told_overrides(overrides));
+                push(&mut text, overrides_text(overrides));
                 push(&mut text, resumed.then(|| "(resumed)".to_owned()));
                 ("released", text)
             }
@@ -228,7 +228,7 @@ impl Teller<'_> {
             }
             EventKind::ChildCompleted { token, child, outcome, spend, .. } => {
                 let mut text = format!("{} {child} {outcome}", self.token(*token));
-                push(&mut text, told_spend(spend));
+                push(&mut text, spend_text(spend));
                 ("child_completed", text)
             }
             EventKind::FanOut {
@@ -255,11 +255,11 @@ impl Teller<'_> {
             }
             EventKind::FanIn { group, node, arrived, total, patches } => {
                 let mut text = format!("group {group} at {node}: {arrived} of {total}");
-                push(&mut text, told_patches(patches));
+                push(&mut text, patches_text(patches));
                 ("fan_in", text)
             }
             EventKind::FanInFailed { group, failure, handled } => {
-                let mut text = format!("group {group} {}", told_failure(failure));
+                let mut text = format!("group {group} {}", failure_text(failure));
                 push(&mut text, handled.then(|| "(handled)".to_owned()));
                 ("fan_in_failed", text)
             }
@@ -272,9 +272,9 @@ impl Teller<'_> {
                 push(&mut text, Some(brief(&start.input)));
                 (name, text)
             }
-            EventKind::GateOpened { gate, token, record, report } => {
-                let mut text = format!("{gate}{} {}", self.by_token(*token), told_gate(record));
-                push(&mut text, told_report(report.as_ref()));
+            EventKind::GateOpened { gate, token, record, report, .. } => {
+                let mut text = format!("{gate}{} {}", self.by_token(*token), gate_text(record));
+                push(&mut text, report_text(report.as_ref()));
                 (name, text)
             }
             EventKind::GateAnswered { gate, by, answer, closes } => (
@@ -287,14 +287,14 @@ impl Teller<'_> {
                 (name, format!("{gate} to {}", assignees.join(", ")))
             }
             EventKind::TimeoutWarning { of, elapsed_ms, timeout_ms } => {
-                (name, format!("{} {} of {}", told_clock(*of), human(*elapsed_ms), human(*timeout_ms)))
+                (name, format!("{} {} of {}", clock_text(*of), human(*elapsed_ms), human(*timeout_ms)))
             }
             EventKind::RunMutated { token, reason, what } => {
-                (name, format!("{}{}: {}", told_change(what), self.by_token(*token), cut(reason)))
+                (name, format!("{}{}: {}", change_text(what), self.by_token(*token), cut(reason)))
             }
             EventKind::BudgetWarning { node, spent } => {
                 let node = node.as_ref().map(|node| format!("{node} ")).unwrap_or_default();
-                (name, format!("{node}{}", told_spend(spent).unwrap_or_default()))
+                (name, format!("{node}{}", spend_text(spent).unwrap_or_default()))
             }
             EventKind::BudgetExceeded { token, node, message } => {
                 let node = node.as_ref().map(|node| format!(" node {node}")).unwrap_or_default();
@@ -317,14 +317,14 @@ impl Teller<'_> {
             }
             EventKind::WorkflowExtended { by_ms } => (name, format!("by {}", human(*by_ms))),
             EventKind::RunPaused { reason, by } | EventKind::RunResumed { reason, by } => {
-                (name, format!("{} by {by}", told_pause(*reason)))
+                (name, format!("{} by {by}", pause_text(*reason)))
             }
             EventKind::RunCancelling { reason, deadline } => {
                 (name, format!("{}, until {}", cut(reason), self.time(*deadline)))
             }
             EventKind::RunCompleted { output } => (name, brief(output)),
             EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => {
-                (name, told_failure(failure))
+                (name, failure_text(failure))
             }
             EventKind::RunCancelled { reason } => (name, cut(reason)),
             EventKind::RunRetried { by } => (name, format!("by {by}")),
@@ -357,7 +357,7 @@ fn stored_name(what: &impl Serialize) -> String {
 }
 
 /// Routing on is what one expects, and the next lines say where to.
-fn told_then(then: Then) -> Option<String> {
+fn then_text(then: Then) -> Option<String> {
     match then {
         Then::Routes => None,
         Then::Arrives(group) => Some(format!("to the fan-in of group {group}")),
@@ -365,11 +365,11 @@ fn told_then(then: Then) -> Option<String> {
     }
 }
 
-fn told_failure(failure: &Failure) -> String {
+fn failure_text(failure: &Failure) -> String {
     format!("{}: {}", failure.kind, cut(&failure.message))
 }
 
-fn told_rule(rule: RuleRef) -> String {
+fn rule_text(rule: RuleRef) -> String {
     match rule {
         RuleRef::Task => "task.retry".to_owned(),
         RuleRef::Node(at) => format!("node rule {at}"),
@@ -378,7 +378,7 @@ fn told_rule(rule: RuleRef) -> String {
     }
 }
 
-fn told_overrides(overrides: &Overrides) -> Option<String> {
+fn overrides_text(overrides: &Overrides) -> Option<String> {
     let mut text = String::new();
     push(&mut text, overrides.model.as_ref().map(|model| format!("model={model}")));
     push(&mut text, overrides.system.as_ref().map(|system| format!("system={}", cut(system))));
@@ -389,7 +389,7 @@ fn told_overrides(overrides: &Overrides) -> Option<String> {
     (!text.is_empty()).then(|| text.trim_start().to_owned())
 }
 
-fn told_patches(patches: &[Patch]) -> Option<String> {
+fn patches_text(patches: &[Patch]) -> Option<String> {
     let told = patches.iter().map(|patch| match &patch.value {
         PatchValue::Value(value) => format!("{}={}", patch.to, brief(value)),
         PatchValue::Result(path) if path.is_empty() => format!("{}=result", patch.to),
@@ -398,14 +398,14 @@ fn told_patches(patches: &[Patch]) -> Option<String> {
     (!patches.is_empty()).then(|| format!("→ {}", told.collect::<Vec<_>>().join(", ")))
 }
 
-fn told_report(report: Option<&Report>) -> Option<String> {
+fn report_text(report: Option<&Report>) -> Option<String> {
     let report = report?;
     let tries = (report.tries > 0).then(|| format!("{} more tries", report.tries));
-    let told: Vec<String> = [told_spend(&report.spend), tries].into_iter().flatten().collect();
+    let told: Vec<String> = [spend_text(&report.spend), tries].into_iter().flatten().collect();
     (!told.is_empty()).then(|| told.join(" "))
 }
 
-fn told_spend(spend: &Spend) -> Option<String> {
+fn spend_text(spend: &Spend) -> Option<String> {
     let mut parts = Vec::new();
     if spend.usd_micros > 0 {
         parts.push(dollars(spend.usd_micros));
@@ -422,7 +422,7 @@ fn told_spend(spend: &Spend) -> Option<String> {
 fn allowance(what: &str, of: &Allowance) -> Option<String> {
     let spend =
         Spend { usd_micros: of.usd_micros, output_tokens: of.tokens, calls: of.calls, ..Spend::default() };
-    told_spend(&spend).map(|told| format!("{what} {told}"))
+    spend_text(&spend).map(|told| format!("{what} {told}"))
 }
 
 /// Millionths of a dollar, without trailing zeros.
@@ -433,16 +433,16 @@ fn dollars(micros: u64) -> String {
     }
 }
 
-fn told_gate(record: &GateRecord) -> String {
+fn gate_text(record: &GateRecord) -> String {
     let mut text = format!("{} {:?}", stored_name(&record.kind), cut(&record.title));
     push(&mut text, (!record.assignees.is_empty()).then(|| format!("for {}", record.assignees.join(", "))));
     push(&mut text, record.quorum.map(|quorum| format!("quorum {quorum}")));
     push(&mut text, record.timeout_ms.map(|ms| format!("within {}", human(ms))));
-    push(&mut text, record.failure.as_ref().map(told_failure));
+    push(&mut text, record.failure.as_ref().map(failure_text));
     text
 }
 
-fn told_clock(of: Clocked) -> String {
+fn clock_text(of: Clocked) -> String {
     match of {
         Clocked::Workflow => "workflow".to_owned(),
         Clocked::FanIn(group) => format!("fan-in of group {group}"),
@@ -450,7 +450,7 @@ fn told_clock(of: Clocked) -> String {
     }
 }
 
-fn told_pause(reason: PauseReason) -> String {
+fn pause_text(reason: PauseReason) -> String {
     match reason {
         PauseReason::Operator => "operator".to_owned(),
         PauseReason::Timeout(gate) => format!("timeout (gate {gate})"),
@@ -459,7 +459,7 @@ fn told_pause(reason: PauseReason) -> String {
     }
 }
 
-fn told_change(change: &RunChange) -> String {
+fn change_text(change: &RunChange) -> String {
     match change {
         RunChange::SwitchModel { model } => format!("switch_model {model}"),
         RunChange::StricterPrompt => "stricter_prompt".to_owned(),

@@ -1,5 +1,5 @@
 //! A root run and its children on virtual time, in one thread. The clock jumps to the next thing that
-//! happens: a task's report, a deadline, something said. What a host would make durable goes into a log per
+//! happens: a task's report, a deadline, an input from outside. What a host would make durable goes into a log per
 //! run; what it would perform is performed at once or put into the queue.
 //!
 //! After every input the [`Monitor`] looks at the run. The world stops at the first violation, so that the
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use wonder_core::Run;
 use wonder_core::cost::{Allowance, Spend};
-use wonder_core::def::Name;
+use wonder_core::def::{Bundle, Name};
 use wonder_core::error::ErrorKind;
 use wonder_core::event::{Event, EventKind, GateId, TokenId};
 use wonder_core::graph::Graph;
@@ -26,11 +26,12 @@ use wonder_core::time::Time;
 use wonder_core::value::Value;
 
 use crate::executor::{Performance, Tries};
+use crate::host::{Handled, HostInput, Memory, ScenarioHost};
+use crate::inputs::{OutsideInput, ScriptedInput};
 use crate::monitor::{Monitor, Walked};
 use crate::names::Names;
 use crate::outcomes::Outcomes;
 use crate::rng::{Rng, salt};
-use crate::said::{Said, Saying};
 use crate::trace;
 
 pub use crash::difference;
@@ -45,7 +46,17 @@ const INPUTS_MAX: usize = 50_000;
 const REMINDERS_MAX: u32 = 20;
 
 /// Workflows that can be started by name.
-pub type Library = BTreeMap<Name, Arc<Graph>>;
+pub type Library = BTreeMap<Name, Definition>;
+
+/// A workflow as it is stored, and compiled.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    pub bundle: Arc<Bundle>,
+    pub graph: Arc<Graph>,
+}
+
+/// Every run of a world by its id: the root and its children.
+pub type Runs = BTreeMap<Name, Hosted>;
 
 /// What stays the same while a world goes on.
 #[derive(Clone, Debug)]
@@ -54,10 +65,10 @@ pub struct Setting {
     pub workflow: Name,
     pub start: StartRun,
     pub outcomes: Arc<dyn Outcomes>,
-    pub said: Vec<Said>,
-    /// Draw lots among what happens at the same time, instead of first come, first served.
+    pub inputs: Vec<ScriptedInput>,
+    /// Shuffle what happens at the same time by this seed, instead of first come, first served.
     pub shuffle: Option<u64>,
-    /// Say every report and answer twice: the second must be refused and change nothing.
+    /// Deliver every report and answer twice: the second must be refused and change nothing.
     pub repeat: bool,
     /// This attempt fails, whatever its script says.
     pub failing: Option<Failing>,
@@ -73,23 +84,36 @@ pub struct Failing {
 pub type TaskKey = (Name, TokenId, u32);
 
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct World<H = Memory> {
+    host: H,
     setting: Arc<Setting>,
     now: Time,
-    runs: BTreeMap<Name, Hosted>,
-    queue: BTreeMap<(Time, u64), Happening>,
+    runs: Runs,
+    queue: BTreeMap<QueuePosition, QueueItem>,
+    /// When deadlines last fired: nothing from outside comes between those of one moment.
+    waking: Option<Time>,
     /// Numbers what goes into the queue.
     order: u64,
     tasks: BTreeMap<TaskKey, TaskOut>,
     tries: Tries,
     conditions: Vec<conditions::Condition>,
     journal: Vec<Line>,
-    inputs: usize,
+    inputs_handled: usize,
     /// Reminders since anything else happened.
     reminders: u32,
     violations: Vec<String>,
     /// While it comes back from a crash: what was lost, and where in the queue it stood.
-    lost: Vec<((Time, u64), Happening)>,
+    lost: Vec<(QueuePosition, QueueItem)>,
+}
+
+/// When something happens, and its turn among all that happens then: what runs tell each other goes first,
+/// for a real host delivers that in the same step; the rest in the order it was asked for.
+type QueuePosition = (Time, Rank, u64);
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Rank {
+    BetweenRuns,
+    FromOutside,
 }
 
 /// A run as its host keeps it.
@@ -104,8 +128,8 @@ pub struct Hosted {
     pub names: Names,
     pub monitor: Monitor,
     parent: Option<(Name, TokenId, u32)>,
-    /// Its end has been told to whoever waits for it.
-    told: bool,
+    /// Its end has been reported to its parent.
+    end_reported: bool,
     gates_seen: BTreeSet<GateId>,
 }
 
@@ -116,14 +140,16 @@ struct TaskOut {
     order: u64,
     performance: Performance,
     /// When its report comes, and its place in the queue; never, if nothing is heard of it again.
-    due: Option<(Time, u64)>,
+    due: Option<QueuePosition>,
     report: TaskReport,
     cancelled: bool,
     reported: bool,
+    /// The host has been told that nothing will be heard of it.
+    lost: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Happening {
+enum QueueItem {
     Report {
         task: TaskKey,
         report: TaskReport,
@@ -140,12 +166,16 @@ enum Happening {
         outcome: ChildOutcome,
         spend: Spend,
     },
-    /// `gate`: the one that was found to be open. `quiet`: a refusal is no news.
-    Say {
+    /// A parent calls a child back, pauses or resumes it.
+    TellChild {
+        child: Name,
+        input: Input,
+    },
+    /// `gate`: the one that was found to be open.
+    Outside {
         run: Name,
-        what: Saying,
+        what: OutsideInput,
         gate: Option<GateId>,
-        quiet: bool,
     },
 }
 
@@ -159,34 +189,44 @@ struct Line {
 
 impl World {
     pub fn new(setting: Setting) -> World {
-        let graph = setting.library.get(&setting.workflow).cloned();
+        World::on(Memory::default(), setting)
+    }
+}
+
+impl<H: ScenarioHost> World<H> {
+    /// A world whose runs this host has.
+    pub fn on(host: H, setting: Setting) -> World<H> {
+        let graph = setting.library.get(&setting.workflow).map(|definition| definition.graph.clone());
         let (root, mut start) = (setting.start.id.clone(), setting.start.clone());
         start.child_budgets = child_budgets(&setting.library);
         let missing = format!("there is no workflow {}", setting.workflow);
-        let mut world = World::empty(setting, START);
+        let mut world = World::empty(host, setting, START);
         match graph {
             Some(graph) => {
                 world.runs.insert(root.clone(), Hosted::new(graph, None));
-                world.deliver(&root, Input::StartRun(Box::new(start)), false);
-                world.schedule_said();
+                // What is refused stands in the trace.
+                drop(world.deliver(&root, Input::StartRun(Box::new(start)), false));
+                world.schedule_inputs();
             }
             None => world.violations.push(missing),
         }
         world
     }
 
-    fn empty(setting: Setting, now: Time) -> World {
+    fn empty(host: H, setting: Setting, now: Time) -> World<H> {
         World {
-            conditions: conditions::of(&setting.said),
+            host,
+            conditions: conditions::of(&setting.inputs),
             setting: Arc::new(setting),
             now,
             runs: BTreeMap::new(),
             queue: BTreeMap::new(),
+            waking: None,
             order: 0,
             tasks: BTreeMap::new(),
             tries: Tries::default(),
             journal: Vec::new(),
-            inputs: 0,
+            inputs_handled: 0,
             reminders: 0,
             violations: Vec::new(),
             lost: Vec::new(),
@@ -203,7 +243,7 @@ impl World {
         if !self.violations.is_empty() {
             return false;
         }
-        if self.inputs > INPUTS_MAX {
+        if self.inputs_handled > INPUTS_MAX {
             self.violations.push(format!("more than {INPUTS_MAX} inputs and no end"));
             return false;
         }
@@ -213,26 +253,31 @@ impl World {
             return if self.idle_conditions() { true } else { self.check_idle() };
         };
         match next {
-            Next::Queued(key) => {
-                self.now = self.now.max(key.0);
-                let happening = self.queue.remove(&key).expect("it was just found");
-                self.happen(happening);
+            Next::Queued(place) => {
+                self.now = self.now.max(place.0);
+                self.waking = self.waking.filter(|_| place.1 == Rank::BetweenRuns);
+                let item = self.queue.remove(&place).expect("it was just found");
+                self.take(item);
             }
             Next::Deadline(at, run) => {
                 self.now = self.now.max(at);
-                let first = |world: &World| world.runs[&run].run.state().timers.first().copied();
-                let before = first(self);
-                let accepted = self.deliver(&run, Input::Wake, false);
-                // A run that yields wants to be woken at once, as often as it takes.
-                let yields = before.is_some_and(|(_, timer)| timer == Timer::Continue);
-                if first(self) == before && !yields {
-                    let refused = if accepted { "" } else { " (it was refused)" };
-                    self.violations
-                        .push(format!("{run} wants to be woken again for the same deadline{refused}"));
-                }
+                self.waking = Some(self.now);
+                self.wake(&run);
             }
         }
         true
+    }
+
+    fn wake(&mut self, run: &Name) {
+        let first = |world: &Self| world.runs[run].run.state().timers.first().copied();
+        let before = first(self);
+        let accepted = self.deliver(run, Input::Wake, false).is_ok();
+        // A run that yields wants to be woken at once, as often as it takes.
+        let yields = before.is_some_and(|(_, timer)| timer == Timer::Continue);
+        if first(self) == before && !yields {
+            let refused = if accepted { "" } else { " (it was refused)" };
+            self.violations.push(format!("{run} wants to be woken again for the same deadline{refused}"));
+        }
     }
 
     fn next(&self) -> Option<Next> {
@@ -244,112 +289,123 @@ impl World {
             return None;
         }
         let queued = self.queue.keys().next().copied();
-        let deadlines = self.runs.iter().filter_map(|(id, hosted)| Some((hosted.run.next_deadline()?, id)));
-        let deadline = deadlines.min().map(|(at, id)| (at, id.clone()));
-        let Some(lots) = self.setting.shuffle else {
-            // What was reported in time has come in time: the queue goes before a deadline of the same moment.
-            return match (queued, deadline) {
-                (Some(key), Some((at, run))) if at.max(self.now) < key.0 => Some(Next::Deadline(at, run)),
-                (Some(key), _) => Some(Next::Queued(key)),
-                (None, Some((at, run))) => Some(Next::Deadline(at, run)),
-                (None, None) => None,
-            };
-        };
-        let first = [queued.map(|key| key.0), deadline.map(|(at, _)| at)].into_iter().flatten().min()?;
+        let deadline = self.runs.values().filter_map(|hosted| hosted.run.next_deadline()).min();
+        let first = [queued.map(|place| place.0), deadline].into_iter().flatten().min()?;
         let moment = first.max(self.now);
-        let due = self.queue.keys().take_while(|key| key.0 <= moment);
-        let due = due.filter(|key| self.is_in_turn(**key)).map(|key| Next::Queued(*key));
         let late = self.runs.iter().filter_map(|(id, hosted)| {
             let at = hosted.run.next_deadline().filter(|at| *at <= moment)?;
             Some(Next::Deadline(at, id.clone()))
         });
-        due.chain(late).min_by_key(|next| self.lot(lots, next))
+        if let Some(seed) = self.setting.shuffle {
+            let due = self.queue.keys().take_while(|place| place.0 <= moment);
+            let due = due.filter(|place| self.is_in_turn(**place)).map(|place| Next::Queued(*place));
+            return due.chain(late).min_by_key(|next| self.shuffle_key(seed, next));
+        }
+        let late = late.min();
+        // What was reported in time has come in time: the queue goes before a deadline of the same moment.
+        // Once they have begun to fire, all of them do, and what runs tell each other about it comes between.
+        let fires = late.is_some() && self.waking == Some(moment);
+        let comes = |place: &QueuePosition| place.0 <= moment && (place.1 == Rank::BetweenRuns || !fires);
+        queued.filter(comes).map(Next::Queued).or(late)
     }
 
     /// What a parent asks of one child comes in the order it was asked.
-    fn is_in_turn(&self, key: (Time, u64)) -> bool {
-        let child = |happening: &Happening| match happening {
-            Happening::StartChild { child, .. } => Some(child.clone()),
-            Happening::Say { run, quiet: true, .. } => Some(run.clone()),
+    fn is_in_turn(&self, key: QueuePosition) -> bool {
+        let child = |item: &QueueItem| match item {
+            QueueItem::StartChild { child, .. } => Some(child.clone()),
+            QueueItem::TellChild { child, .. } => Some(child.clone()),
             _ => None,
         };
         let Some(own) = child(&self.queue[&key]) else { return true };
         !self.queue.range(..key).any(|(_, before)| child(before).as_ref() == Some(&own))
     }
 
-    /// Drawn for what it is, not in turn: what a crash repeats does not change the order of the rest.
-    fn lot(&self, lots: u64, next: &Next) -> (u64, u64) {
+    /// From what it is, not from its turn: what a crash repeats does not change the order of the rest.
+    fn shuffle_key(&self, seed: u64, next: &Next) -> (u64, u64) {
         match next {
-            Next::Deadline(at, run) => (Rng::of(lots, &[at.0 as u64, salt(run)]).draw(), 0),
+            Next::Deadline(at, run) => (Rng::of(seed, &[at.0 as u64, salt(run)]).draw(), 0),
             Next::Queued(key) => {
                 let (name, token) = match &self.queue[key] {
-                    Happening::Report { task: (run, token, attempt), .. } => {
+                    QueueItem::Report { task: (run, token, attempt), .. } => {
                         (run, token.0 * 100 + u64::from(*attempt))
                     }
-                    Happening::ChildReport { parent, token, .. } => (parent, token.0),
-                    Happening::StartChild { child, .. } => (child, 1),
-                    Happening::Say { run, gate, .. } => (run, gate.map_or(2, |gate| gate.0)),
+                    QueueItem::ChildReport { parent, token, .. } => (parent, token.0),
+                    QueueItem::StartChild { child, .. } => (child, 1),
+                    QueueItem::TellChild { child, .. } => (child, 2),
+                    QueueItem::Outside { run, gate, .. } => (run, gate.map_or(2, |gate| gate.0)),
                 };
-                (Rng::of(lots, &[key.0.0 as u64, salt(name), token]).draw(), key.1)
+                (Rng::of(seed, &[key.0.0 as u64, salt(name), token]).draw(), key.2)
             }
         }
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Report { task, report } => {
+    fn take(&mut self, item: QueueItem) {
+        match item {
+            QueueItem::Report { task, report } => {
                 let known = self.tasks.get_mut(&task).expect("only tasks that were ordered report");
                 known.reported = true;
                 let cancelled = known.cancelled;
                 let (run, token, attempt) = task;
-                self.deliver(&run, Input::TaskFinished { token, attempt, report }, cancelled);
+                drop(self.deliver(&run, Input::TaskFinished { token, attempt, report }, cancelled));
+                // It may have ended before, and waited for this.
+                self.report_end(&run);
             }
-            Happening::ChildReport { parent, token, attempt, outcome, spend } => {
-                self.deliver(&parent, Input::ChildFinished { token, attempt, outcome, spend }, true);
+            QueueItem::ChildReport { parent, token, attempt, outcome, spend } => {
+                drop(self.deliver(&parent, Input::ChildFinished { token, attempt, outcome, spend }, true));
             }
-            Happening::StartChild { child, workflow, start } => self.start_child(child, &workflow, *start),
-            Happening::Say { run, what, gate, quiet } => {
+            QueueItem::StartChild { child, workflow, start } => self.start_child(child, &workflow, *start),
+            // A child that has ended, or was told the same before, refuses; that is fine.
+            QueueItem::TellChild { child, input } => drop(self.deliver(&child, input, true)),
+            QueueItem::Outside { run, what, gate } => {
                 if let Some(input) = self.input_of(&run, what, gate) {
-                    self.deliver(&run, input, quiet);
+                    drop(self.deliver(&run, input, false));
                 }
             }
         }
     }
 
-    /// One input to one run: events into the log, commands performed. False if it was refused.
-    fn deliver(&mut self, id: &Name, input: Input, quiet: bool) -> bool {
-        let Some(hosted) = self.runs.get_mut(id) else {
-            if !quiet {
-                self.note(id, format!("refused {}: there is no such run", told(&input)));
-            }
-            return false;
-        };
-        self.inputs += 1;
-        let said = told(&input);
+    /// One input to one run, and what follows from it; or why it was refused.
+    fn deliver(&mut self, id: &Name, input: Input, quiet: bool) -> Result<(), String> {
+        self.inputs_handled += 1;
+        let described = describe(&input);
         let again = (self.setting.repeat && is_report(&input)).then(|| input.clone());
-        match hosted.run.handle(input.clone(), self.now) {
-            Ok(step) => {
-                let found = hosted.monitor.after(&hosted.run, &input, &step, self.now);
-                self.violations.extend(found.into_iter().map(|what| format!("{id}, after {said}: {what}")));
-                self.record(id, &step.events);
-                for command in step.commands {
-                    self.perform(id, command);
-                }
-                self.tell_end(id);
+        let handled = self.hand_to_host(id, input);
+        let found = self.host.violations().into_iter();
+        self.violations.extend(found.map(|what| format!("{id}, after {described}: {what}")));
+        match handled {
+            Ok(handled) => {
+                self.follow(handled);
+                self.report_end(id);
                 if let Some(again) = again {
                     self.expect_refusal(id, again);
                 }
-                true
+                Ok(())
             }
-            Err(rejection) => {
-                let found = hosted.monitor.refused(&hosted.run, &input, &rejection);
-                self.violations.extend(found.into_iter().map(|what| format!("{id}, after {said}: {what}")));
+            Err(why) => {
                 if !quiet {
-                    self.note(id, format!("refused {said}: {}", trace::cut(&rejection.to_string())));
+                    self.note(id, format!("refused {described}: {}", trace::cut(&why)));
                 }
-                false
+                Err(why)
             }
         }
+    }
+
+    /// Events into the log, commands performed.
+    fn follow(&mut self, handled: Handled) {
+        for (run, events) in &handled.steps {
+            self.record(run, events);
+        }
+        for (run, command) in handled.commands {
+            self.perform(&run, command);
+        }
+        for (run, _) in &handled.steps {
+            self.lose_tasks_of(run);
+        }
+    }
+
+    fn hand_to_host(&mut self, run: &Name, input: Input) -> Result<Handled, String> {
+        let setting = self.setting.clone();
+        self.host.handle(&mut self.runs, HostInput { setting: &setting, run, input, now: self.now })
     }
 
     fn record(&mut self, id: &Name, events: &[Event]) {
@@ -369,19 +425,17 @@ impl World {
         self.journal.push(Line { run: id.clone(), at: self.now, text });
     }
 
-    /// Said twice: refused, and nothing has changed.
+    /// Delivered twice: refused, and nothing has changed.
     fn expect_refusal(&mut self, id: &Name, input: Input) {
-        let hosted = self.runs.get_mut(id).expect("it has just answered");
         let reported =
             |token, attempt| self.tasks.get(&(id.clone(), token, attempt)).is_some_and(|out| out.reported);
         for again in repeats(&input, reported) {
-            let before = hosted.run.state().clone();
-            match hosted.run.handle(again.clone(), self.now) {
-                Ok(_) => self.violations.push(format!("{id}: {} was taken a second time", told(&again))),
-                Err(_) if *hosted.run.state() != before => {
-                    self.violations.push(format!("{id}: refusing {} changed the run", told(&again)));
-                }
-                Err(_) => {}
+            let before = self.runs[id].run.state().clone();
+            let (described, taken) = (describe(&again), self.hand_to_host(id, again).is_ok());
+            if taken {
+                self.violations.push(format!("{id}: {described} was taken a second time"));
+            } else if *self.runs[id].run.state() != before {
+                self.violations.push(format!("{id}: refusing {described} changed the run"));
             }
         }
     }
@@ -398,6 +452,11 @@ impl World {
             }
         }
         false
+    }
+
+    /// The host, to ask it what it shows of the runs.
+    pub fn host(&mut self) -> &mut H {
+        &mut self.host
     }
 
     pub fn root(&self) -> &Hosted {
@@ -421,8 +480,8 @@ impl World {
     }
 
     /// Inputs so far.
-    pub fn inputs(&self) -> usize {
-        self.inputs
+    pub fn inputs_handled(&self) -> usize {
+        self.inputs_handled
     }
 
     /// Every attempt that was ordered so far, in order.
@@ -440,9 +499,18 @@ impl World {
     }
 
     pub fn trace(&self) -> String {
+        self.lines(|_| true)
+    }
+
+    /// What is told of one run.
+    pub fn trace_of(&self, run: &Name) -> String {
+        self.lines(|line| line.run == *run)
+    }
+
+    fn lines(&self, which: impl Fn(&Line) -> bool) -> String {
         let root = &self.setting.start.id;
         let mut text = String::new();
-        for line in &self.journal {
+        for line in self.journal.iter().filter(|line| which(line)) {
             let run = (line.run != *root).then_some(&*line.run);
             text.push_str(&trace::line(START, line.at, run, &line.text));
             text.push('\n');
@@ -451,14 +519,14 @@ impl World {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Next {
-    Queued((Time, u64)),
+    Queued(QueuePosition),
     Deadline(Time, Name),
 }
 
 impl Hosted {
-    fn new(graph: Arc<Graph>, parent: Option<(Name, TokenId, u32)>) -> Hosted {
+    pub fn new(graph: Arc<Graph>, parent: Option<(Name, TokenId, u32)>) -> Hosted {
         Hosted {
             run: Run::new(graph.clone()),
             graph,
@@ -467,7 +535,7 @@ impl Hosted {
             names: Names::default(),
             monitor: Monitor::default(),
             parent,
-            told: false,
+            end_reported: false,
             gates_seen: BTreeSet::new(),
         }
     }
@@ -494,7 +562,7 @@ fn repeats(input: &Input, reported: impl Fn(TokenId, u32) -> bool) -> Vec<Input>
 }
 
 /// An input as a refusal or a violation names it.
-fn told(input: &Input) -> String {
+fn describe(input: &Input) -> String {
     match input {
         Input::StartRun(_) => "start".to_owned(),
         Input::Release => "release".to_owned(),
@@ -520,7 +588,7 @@ fn told(input: &Input) -> String {
 
 /// What a host knows of the workflows that a run may call.
 fn child_budgets(library: &Library) -> BTreeMap<Name, Allowance> {
-    let bounded = library.iter().filter_map(|(name, graph)| Some((name.clone(), graph.budget?)));
+    let bounded = library.iter().filter_map(|(name, known)| Some((name.clone(), known.graph.budget?)));
     bounded.map(|(name, budget)| (name, budget.allowance())).collect()
 }
 

@@ -17,6 +17,16 @@ pub(crate) struct Checker<'p> {
     pub problems: &'p mut Vec<Diagnostic>,
     /// Something is wrong with nodes or transitions themselves: who leads where is not known.
     pub broken: bool,
+    pub support: Support,
+}
+
+/// What whoever reads a file can do with it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Support {
+    /// What this version does; the rest of the format is refused.
+    ThisVersion,
+    /// All of the format, as the simulator does, which performs nothing.
+    Everything,
 }
 
 /// Shapes that say where tokens go.
@@ -48,7 +58,10 @@ impl Checker<'_> {
         let mut guessed = Vec::new();
         for entry in &entries.list {
             match shape.find(&entry.key) {
-                Some(Found::Own(key)) => self.form(&entry.value, &key.form, entry.key_span),
+                Some(Found::Own(key)) => {
+                    self.supported(key, entry);
+                    self.form(&entry.value, &key.form, entry.key_span);
+                }
                 Some(Found::Millis(key)) => self.millis(entry, key, node),
                 None => guessed.extend(self.unknown_key(entry, shape)),
             }
@@ -61,6 +74,18 @@ impl Checker<'_> {
 
     fn report(&mut self, problem: Diagnostic) {
         self.problems.push(problem);
+    }
+
+    /// A key that is part of the format and does nothing yet says so, instead of being ignored.
+    fn supported(&mut self, key: &Key, entry: &Entry<'_>) {
+        if key.not_yet && self.support == Support::ThisVersion {
+            let message = format!("`{}` is not supported by this version yet", key.name);
+            self.report(
+                Diagnostic::error(codes::NOT_YET, entry.key_span, message)
+                    .label("this would have no effect")
+                    .help("leave it out until a version of Wonder has it"),
+            );
+        }
     }
 
     /// The key it was taken for, if any.

@@ -26,9 +26,10 @@ pub const BAD_MONEY: Code = Code("E0028");
 pub const DUPLICATE_NAME: Code = Code("E0030");
 pub const GRAPH_AND_DAG: Code = Code("E0031");
 pub const RESPONSE: Code = Code("E0032");
+pub const NOT_YET: Code = Code("E0033");
 
 /// All of them, for the test that each has its page.
-pub const ALL: [Code; 23] = [
+pub const ALL: [Code; 24] = [
     TOO_LARGE,
     SYNTAX,
     TOO_DEEP,
@@ -52,4 +53,5 @@ pub const ALL: [Code; 23] = [
     DUPLICATE_NAME,
     GRAPH_AND_DAG,
     RESPONSE,
+    NOT_YET,
 ];

@@ -39,7 +39,7 @@ pub use expand::{expand, from_stored};
 pub use explain::{all as explained, explain};
 pub use mutations::mutations;
 pub use place::Span;
-pub use reader::{Definition, Reading, documents, read, read_with};
+pub use reader::{Definition, Reading, documents, read, read_everything, read_with};
 pub use resolve::Library;
 pub use schema::schema;
 pub use tree::{COPIES_MAX, DEPTH_MAX, FILE_BYTES_MAX, NODES_MAX};

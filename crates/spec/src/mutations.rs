@@ -53,7 +53,12 @@ fn read(asked: serde_json::Value) -> Result<Stored, String> {
     let Some(document) = forest.documents.first().filter(|_| !forest.stopped) else {
         return Err(said(&problems));
     };
-    let mut checker = Checker { source: &source, problems: &mut problems, broken: false };
+    let mut checker = Checker {
+        source: &source,
+        problems: &mut problems,
+        broken: false,
+        support: crate::check::Support::ThisVersion,
+    };
     checker.object(document, DocumentKind::Workflow.shape(), Span::default());
     let mut build = Build::new(&source, &problems);
     let built = build.document(DocumentKind::Workflow, document);

@@ -11,7 +11,7 @@ use wonder_core::graph::{Graph, codes as core_codes};
 use wonder_core::problem::{Code, Problem, Severity, nearest};
 
 use crate::build::{Build, Built, DocumentKind, Parts};
-use crate::check::Checker;
+use crate::check::{Checker, Support};
 use crate::codes;
 use crate::diagnostics::{Diagnostic, Diagnostics, Source};
 use crate::place::Span;
@@ -48,8 +48,22 @@ pub fn read(source: &str, file_name: &str) -> Result<Reading, Diagnostics> {
     read_with(source, file_name, &Library::default())
 }
 
+/// Reads a file for a host that performs nothing itself and so can do all of the format: the simulator.
+pub fn read_everything(source: &str, file_name: &str) -> Result<Reading, Diagnostics> {
+    read_as(source, file_name, &Library::default(), Support::Everything)
+}
+
 /// Reads a file whose definitions may name some of `library`.
 pub fn read_with(source: &str, file_name: &str, library: &Library) -> Result<Reading, Diagnostics> {
+    read_as(source, file_name, library, Support::ThisVersion)
+}
+
+fn read_as(
+    source: &str,
+    file_name: &str,
+    library: &Library,
+    support: Support,
+) -> Result<Reading, Diagnostics> {
     if source.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", source.len());
         let problem =
@@ -62,6 +76,7 @@ pub fn read_with(source: &str, file_name: &str, library: &Library) -> Result<Rea
     let mut reader = Reader {
         source,
         library,
+        support,
         problems: forest.problems,
         places: HashSet::new(),
         broken: BTreeSet::new(),
@@ -136,6 +151,7 @@ const FIELDS: [Code; 6] = [
 struct Reader<'r> {
     source: &'r str,
     library: &'r Library,
+    support: Support,
     problems: Vec<Diagnostic>,
     /// What the reader itself has complained about.
     places: HashSet<Span>,
@@ -245,7 +261,8 @@ impl Reader<'_> {
             return None;
         }
         let kind = kind.unwrap_or(DocumentKind::Workflow);
-        let mut checker = Checker { source: self.source, problems: &mut self.problems, broken: false };
+        let (source, support) = (self.source, self.support);
+        let mut checker = Checker { source, problems: &mut self.problems, broken: false, support };
         checker.object(node, kind.shape(), Span::default());
         if checker.broken {
             self.broken.insert(at);

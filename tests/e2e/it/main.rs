@@ -7,6 +7,7 @@ mod escalation;
 mod examples;
 mod failures;
 mod forks;
+mod golden;
 mod kill;
 mod mutations;
 mod once;

@@ -1,7 +1,7 @@
 //! `cancel`, `kill` and `pause`: done when the run is as it was asked to be.
 
-use wonder_engine::{Act, Drive, RunView};
-use wonder_host::{Connection, Leaving, Purpose};
+use wonder_engine::{Act, RunView};
+use wonder_host::{Connection, Drive, Leaving, Purpose};
 
 use crate::args::{Because, CancelArgs, KillArgs, PauseArgs, somebody};
 use crate::exit::Exit;
@@ -26,11 +26,12 @@ pub(crate) async fn pause(args: PauseArgs, session: &Session) -> Result<Exit, Fa
     // Nothing is to be started for the sake of being paused.
     let drive = if connection.owner().await.is_none() { Drive::Off } else { Drive::On };
     let act = Act::Pause { by: somebody(args.by) };
-    let view = connection.engine().act(args.run.clone(), act, drive).await;
-    let told =
-        view.map_err(|error| Fault::from(error).about(&args.run)).and_then(|view| tell(session, &view));
+    let view = connection.with(drive).engine().act(args.run.clone(), act).await;
+    let printed = view
+        .map_err(|error| Fault::from(error).about(&args.run))
+        .and_then(|view| print_outcome(session, &view));
     connection.close(Leaving::Drain).await;
-    told
+    printed
 }
 
 fn reason(because: Because) -> String {
@@ -50,8 +51,8 @@ async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
         view = until_ended(&connection, run.clone(), act) => view.map(Some),
         () = interrupts.next() => Ok(None),
     };
-    let told = match ended {
-        Ok(Some(view)) => tell(session, &view),
+    let printed = match ended {
+        Ok(Some(view)) => print_outcome(session, &view),
         Ok(None) => {
             session.screen.say("left: the run is asked to end and will");
             Ok(Exit::Interrupted)
@@ -59,19 +60,19 @@ async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
         Err(fault) => Err(fault.about(&run)),
     };
     connection.close(Leaving::Drain).await;
-    told
+    printed
 }
 
 async fn until_ended(connection: &Connection, run: String, act: Act) -> Result<Box<RunView>, Fault> {
     let engine = connection.engine();
-    let mut view = engine.act(run, act, Drive::On).await?;
+    let mut view = engine.act(run, act).await?;
     while !view.row.status.is_end() {
         view = engine.wait(view.row.run, WAIT_MS).await?;
     }
     Ok(view)
 }
 
-fn tell(session: &Session, view: &RunView) -> Result<Exit, Fault> {
+fn print_outcome(session: &Session, view: &RunView) -> Result<Exit, Fault> {
     if session.screen.json {
         session.screen.print_json(&Outcome::of(view))?;
     } else {

@@ -18,7 +18,7 @@ use crate::verbs::look::look;
 pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, Fault> {
     let (gate, value) = match inputs::any("ANSWER", &args.answer)? {
         Some(value) => (args.gate, value),
-        None => match asked(&args.gate, session).await? {
+        None => match answer_on_terminal(&args.gate, session).await? {
             Some(answered) => answered,
             None => {
                 session.screen.say("nothing was answered; the gate stays open");
@@ -27,14 +27,14 @@ pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, 
         },
     };
     let by = somebody(args.how.by);
-    set_going(session, args.how.detach, Some(now()), async |engine, drive| {
-        engine.answer(Answer { gate, answer: value, by, drive }).await
+    set_going(session, args.how.detach, Some(now()), async |engine| {
+        engine.answer(Answer { gate, answer: value, by }).await
     })
     .await
 }
 
 /// Asks the person. Nothing is held open meanwhile: people take their time.
-async fn asked(gate: &str, session: &Session) -> Result<Option<(String, Value)>, Fault> {
+async fn answer_on_terminal(gate: &str, session: &Session) -> Result<Option<(String, Value)>, Fault> {
     if !session.screen.interactive {
         let message = "no answer was given, and there is no terminal to ask on";
         return Err(

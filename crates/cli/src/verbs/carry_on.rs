@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wonder_core::Time;
 use wonder_core::event::{Event, EventKind};
-use wonder_engine::{Drive, Engine, Follow, GateView, Reply, RunView, Status, Updates};
-use wonder_host::{Connection, Leaving, Purpose};
+use wonder_engine::{Engine, Follow, GateView, Reply, RunView, Status, Updates};
+use wonder_host::{Connection, Drive, Leaving, Purpose};
 
 use crate::display::Display;
 use crate::exit::Exit;
@@ -45,12 +45,12 @@ pub(crate) async fn set_going(
     session: &Session,
     detached: bool,
     since: Option<Time>,
-    asks: impl AsyncFnOnce(&dyn Engine, Drive) -> Reply<Box<RunView>>,
+    asks: impl AsyncFnOnce(&dyn Engine) -> Reply<Box<RunView>>,
 ) -> Result<Exit, Fault> {
     let connection = session.open(Purpose::Act).await?;
     // Who leaves at once carries nothing on, unless another process does it anyway.
     let drive = if detached && connection.owner().await.is_none() { Drive::Off } else { Drive::On };
-    match asks(connection.engine(), drive).await {
+    match asks(connection.with(drive).engine()).await {
         Ok(view) if detached => detach(session, connection, &view).await,
         Ok(view) => carry_on(session, connection, view.row.root, since).await,
         Err(error) => {
@@ -71,9 +71,9 @@ async fn carry_on(
     let stay = Stay { session, engine: connection.engine(), run: &run, since, role: Role::Driver };
     match stay.until_over(&mut interrupts).await {
         Ok(Ending::Over(view)) => {
-            let told = tell(session, connection.engine(), &view).await;
+            let printed = print_outcome(session, connection.engine(), &view).await;
             leave(session, connection, &mut interrupts).await;
-            told.map(|()| Exit::of_run(&view))
+            printed.map(|()| Exit::of_run(&view))
         }
         Ok(Ending::Interrupted) => Ok(interrupted(session, connection, &run, &mut interrupts).await),
         Err(fault) => {
@@ -89,7 +89,7 @@ pub(crate) async fn watch(session: &Session, connection: Connection, run: String
     let engine = connection.engine();
     let stay = Stay { session, engine, run: &run, since: None, role: Role::Watcher };
     let exit = match stay.until_over(&mut interrupts).await {
-        Ok(Ending::Over(view)) => tell(session, engine, &view).await.map(|()| Exit::of_run(&view)),
+        Ok(Ending::Over(view)) => print_outcome(session, engine, &view).await.map(|()| Exit::of_run(&view)),
         Ok(Ending::Interrupted) => Ok(Exit::Interrupted),
         Err(fault) => Err(fault),
     };
@@ -191,7 +191,7 @@ async fn catch_up(engine: &dyn Engine, display: &mut Display, screen: &Screen) {
 }
 
 /// How it stands: the output on stdout, the rest on stderr; or one object.
-async fn tell(session: &Session, engine: &dyn Engine, view: &RunView) -> Result<(), Fault> {
+async fn print_outcome(session: &Session, engine: &dyn Engine, view: &RunView) -> Result<(), Fault> {
     let screen = &session.screen;
     if screen.json {
         return screen.print_json(&Outcome::of(view));

@@ -25,10 +25,10 @@ pub(crate) async fn cost(args: CostArgs, session: &Session) -> Result<Exit, Faul
 async fn of_run(engine: &dyn Engine, run: &str, attempts: bool, screen: &Screen) -> Result<Exit, Fault> {
     let view = engine.find(run.to_owned()).await?;
     let definition = engine.definition(view.row.run.clone()).await?;
-    let family = engine.tree(&view.row.run).await?;
+    let run_tree = engine.tree(&view.row.run).await?;
     let page = screen.page();
-    let bill = Bill::of(&family, page.now);
-    let budgets = budgets(&definition.bundle, family.root(), page.now);
+    let bill = Bill::of(&run_tree, page.now);
+    let budgets = budgets(&definition.bundle, run_tree.root(), page.now);
     match screen.json {
         true => screen.print_json(&BillJson::of(&view, &bill, &budgets, attempts))?,
         false => screen.print(&cost::page(&view, &bill, &budgets, (page, attempts)))?,

@@ -33,9 +33,9 @@ pub(crate) async fn definition(engine: &dyn Engine, run: &str) -> Result<Arc<Gra
     let workflow = engine.definition(run.to_owned()).await?;
     match workflow.graph {
         Some(graph) => Ok(graph),
-        None => match Graph::build(workflow.bundle) {
-            Ok((graph, _)) => Ok(Arc::new(graph)),
-            Err(_) => Err(EngineError::internal("the stored definition no longer checks").into()),
+        None => match Graph::compile(&workflow.bundle) {
+            Ok(graph) => Ok(Arc::new(graph)),
+            Err(error) => Err(EngineError::internal(error.to_string()).into()),
         },
     }
 }

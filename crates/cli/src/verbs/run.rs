@@ -18,8 +18,7 @@ use crate::view::paint::Tone;
 
 pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault> {
     let start = prepare(&args, session)?;
-    set_going(session, args.detach, None, async |engine, drive| engine.start(Start { drive, ..start }).await)
-        .await
+    set_going(session, args.detach, None, async |engine| engine.start(start).await).await
 }
 
 /// Everything that can be wrong with what was typed is found before anything is opened.
@@ -34,8 +33,8 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         input,
         workdir: session.around.workdir.to_string_lossy().into_owned(),
         max_parallel: args.max_parallel,
+        options: Default::default(),
         labels,
-        drive: Default::default(),
         wait_ms: 0,
     })
 }
@@ -101,25 +100,22 @@ pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Faul
     let definition = args.definition.as_deref().map(|file| workflows(file, &session.screen)).transpose()?;
     let ForkArgs { run, from: node, branch, .. } = args;
     let definition = definition.unwrap_or_default();
-    let fork = Fork { id: None, run, node, branch, input, definition, drive: Default::default() };
-    set_going(session, args.detach, Some(now()), async |engine, drive| {
-        engine.fork(Fork { drive, ..fork }).await
-    })
-    .await
+    let fork = Fork { id: None, run, node, branch, input, definition };
+    set_going(session, args.detach, Some(now()), async |engine| engine.fork(fork).await).await
 }
 
 async fn set_act(run: String, act: Act, how: &How, session: &Session) -> Result<Exit, Fault> {
-    let asked = run.clone();
-    set_going(session, how.detach, Some(now()), async |engine, drive| engine.act(run, act, drive).await)
+    let named = run.clone();
+    set_going(session, how.detach, Some(now()), async |engine| engine.act(run, act).await)
         .await
-        .map_err(|fault| fault.about(&asked))
+        .map_err(|fault| fault.about(&named))
 }
 
 pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, Fault> {
     let payload = inputs::any("PAYLOAD", &args.payload)?.unwrap_or_default();
-    let key = args.key.as_deref().map_or(Value::Null, inputs::word);
-    set_going(session, args.how.detach, Some(now()), async |engine, drive| {
-        let signal = Signal { run: args.run, event: args.name, key, payload, keep: true, drive };
+    let key = args.key.as_deref().map_or(Value::Null, inputs::json_or_text);
+    set_going(session, args.how.detach, Some(now()), async |engine| {
+        let signal = Signal { run: args.run, event: args.name, key, payload, keep: true };
         engine.signal(signal).await
     })
     .await

@@ -55,19 +55,19 @@ async fn print_events(
     session: &Session,
 ) -> Result<Exit, Fault> {
     let screen = &session.screen;
-    let mut family = RunTree::new(run);
+    let mut run_tree = RunTree::new(run);
     // To name what an event is about, those before it must be known; a program names things itself.
     let mut last = if screen.json { args.after } else { 0 };
     loop {
         let question = Follow { events_after: vec![(run.to_owned(), last)], ..question(args.follow) };
         let updates = engine.follow(question).await?;
         for (run, event) in &updates.events {
-            family.learn(run, event);
+            run_tree.learn(run, event);
             last = event.seq;
             if event.seq > args.after && screen.json {
                 screen.print_json_line(&EventJson { run, cursor: None, event })?;
             } else if event.seq > args.after {
-                let line = event_line(&family, run, event, screen.out);
+                let line = event_line(&run_tree, run, event, screen.out);
                 screen.print(&format!("{}\n", fit(&line, screen.page().width)))?;
             }
         }
@@ -135,16 +135,16 @@ async fn print_logs(
     session: &Session,
 ) -> Result<Exit, Fault> {
     let screen = &session.screen;
-    let mut family = RunTree::new(run);
+    let mut run_tree = RunTree::new(run);
     let mut last = 0;
     loop {
         let question = Follow {
-            events_after: family.positions(),
+            events_after: run_tree.positions(),
             logs_after: Some((run.to_owned(), last)),
             ..question(args.follow)
         };
         let updates = engine.follow(question).await?;
-        updates.events.iter().for_each(|(run, event)| family.learn(run, event));
+        updates.events.iter().for_each(|(run, event)| run_tree.learn(run, event));
         for line in &updates.logs {
             last = line.number.max(last);
             if !is_wanted(line, args.node.as_deref()) {
@@ -153,7 +153,7 @@ async fn print_logs(
             if screen.json {
                 screen.print_json_line(line)?;
             } else {
-                screen.print(&format!("{}\n", log_line(&family, line, screen.out)))?;
+                screen.print(&format!("{}\n", log_line(&run_tree, line, screen.out)))?;
             }
         }
         let nothing = updates.events.is_empty() && updates.logs.is_empty();

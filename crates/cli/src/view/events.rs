@@ -13,15 +13,15 @@ const VALUE_CHARS_MAX: usize = 80;
 const LINE_CHARS_MAX: usize = 400;
 
 /// `   12  +1.204s  task_completed  judge[2]  result={"score":7}`
-pub(crate) fn event_line(family: &RunTree, run: &str, event: &Event, paint: Paint) -> String {
+pub(crate) fn event_line(run_tree: &RunTree, run: &str, event: &Event, paint: Paint) -> String {
     let json = serde_json::to_value(event).unwrap_or_default();
     let fields = json.as_object().cloned().unwrap_or_default();
     let token = fields.get("token").or_else(|| fields.get("token_id")).and_then(Json::as_u64);
-    let label = token.map_or(String::new(), |token| format!(" {}", family.label(run, TokenId(token))));
-    let said = ["seq", "at", "kind", "token", "token_id", "workflow_run_id"];
-    let rest = fields.iter().filter(|(key, _)| !said.contains(&key.as_str()));
+    let label = token.map_or(String::new(), |token| format!(" {}", run_tree.label(run, TokenId(token))));
+    let shown_apart = ["seq", "at", "kind", "token", "token_id", "workflow_run_id"];
+    let rest = fields.iter().filter(|(key, _)| !shown_apart.contains(&key.as_str()));
     let rest: Vec<String> = rest.map(|(key, value)| format!("{key}={}", shown(value))).collect();
-    let time = offset(event.at.since(family.root().started_at));
+    let time = offset(event.at.since(run_tree.root().started_at));
     let kind = format!("{:<17}", event.kind.name());
     format!(
         "{} {} {}{}{}",
@@ -58,13 +58,13 @@ fn tone(kind: &str) -> Tone {
     }
 }
 
-/// `12:03:04.123 judge[2] | what it said`
-pub(crate) fn log_line(family: &RunTree, line: &LogLine, paint: Paint) -> String {
-    let label = match family.runs.get(&line.run).is_some_and(|t| t.visits.contains_key(&TokenId(line.token)))
-    {
-        true => family.label(&line.run, TokenId(line.token)),
-        false => family.node_label(&line.run, &line.node),
-    };
+/// `12:03:04.123 judge[2] | what it shown_apart`
+pub(crate) fn log_line(run_tree: &RunTree, line: &LogLine, paint: Paint) -> String {
+    let label =
+        match run_tree.runs.get(&line.run).is_some_and(|t| t.visits.contains_key(&TokenId(line.token))) {
+            true => run_tree.label(&line.run, TokenId(line.token)),
+            false => run_tree.node_label(&line.run, &line.node),
+        };
     let text = format!("{} {}", paint.dim(&clock(line.at)), paint.strong(&format!("{label} |")));
     format!("{text} {}", clean(&line.text)).trim_end().to_owned()
 }

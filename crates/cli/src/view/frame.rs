@@ -44,9 +44,9 @@ impl Output {
     }
 
     /// The last of those whose tasks still run.
-    fn last(&self, family: &RunTree) -> Vec<&LogLine> {
+    fn last(&self, run_tree: &RunTree) -> Vec<&LogLine> {
         let runs = |line: &&LogLine| {
-            let visit = family.runs.get(&line.run).and_then(|t| t.visits.get(&TokenId(line.token)));
+            let visit = run_tree.runs.get(&line.run).and_then(|t| t.visits.get(&TokenId(line.token)));
             visit.is_some_and(|visit| visit.status == TokenStatus::Dispatched)
         };
         let mut last: Vec<&LogLine> = self.lines.iter().rev().filter(runs).take(OUTPUT_SHOWN_MAX).collect();
@@ -55,48 +55,49 @@ impl Output {
     }
 }
 
-pub(crate) fn frame(family: &RunTree, output: &Output, canvas: Canvas) -> Vec<String> {
+pub(crate) fn frame(run_tree: &RunTree, output: &Output, canvas: Canvas) -> Vec<String> {
     let Canvas { width, height, now, paint, .. } = canvas;
-    let said = output.last(family);
+    let output_lines = output.last(run_tree);
     // One line for the head, one for the cursor below the frame.
-    let room = height.saturating_sub(said.len() + 2).max(1);
-    let all = rows(family, now);
+    let room = height.saturating_sub(output_lines.len() + 2).max(1);
+    let all = rows(run_tree, now);
     let columns = Columns::of(&all, width, now, paint).turning(canvas.turn);
-    let mut lines = vec![head(family, canvas)];
+    let mut lines = vec![head(run_tree, canvas)];
     lines.extend(fitting(&all, room).into_iter().map(|shown| match shown {
         Shown::Row(row) => line(row, &columns, None),
         Shown::Done(number) => paint.dim(&format!("… {number} more done")),
         Shown::More(number) => paint.dim(&format!("… and {number} more")),
     }));
-    for text in said {
-        let label = family.label(&text.run, TokenId(text.token));
+    for text in output_lines {
+        let label = run_tree.label(&text.run, TokenId(text.token));
         let line = format!("{} {}", paint.dim(&format!("{label} |")), clean(&text.text));
         lines.push(fit(line.trim_end(), Some(width)).into_owned());
     }
     lines
 }
 
-fn head(family: &RunTree, canvas: Canvas) -> String {
-    let (root, paint) = (family.root(), canvas.paint);
+fn head(run_tree: &RunTree, canvas: Canvas) -> String {
+    let (root, paint) = (run_tree.root(), canvas.paint);
     let name = root.workflow.as_deref().unwrap_or("");
     let took = duration(root.ended_at.unwrap_or(canvas.now).since(root.started_at));
     let done =
         |status: TokenStatus| matches!(status, TokenStatus::Completed | TokenStatus::WaitingForSiblings);
-    let nodes = family.runs.values().flat_map(|run| run.visits.values()).filter(|visit| done(visit.status));
+    let nodes = run_tree.runs.values().flat_map(|run| run.visits.values()).filter(|visit| done(visit.status));
     let mut parts =
-        vec![status(family).to_owned(), took, format!("{} done", count(nodes.count() as u64, "node"))];
+        vec![status(run_tree).to_owned(), took, format!("{} done", count(nodes.count() as u64, "node"))];
     if root.spend.usd_micros > 0 {
         parts.push(dollars(root.spend.usd_micros));
     }
-    parts.push(format!("run {}", short_id(&family.root)));
+    parts.push(format!("run {}", short_id(&run_tree.root)));
     let text = format!("{} {}", paint.strong(name), paint.dim(&format!("· {}", parts.join(" · "))));
     fit(&text, Some(canvas.width)).into_owned()
 }
 
 /// The root's status; `waiting` if all that is live waits for people or events.
-fn status(family: &RunTree) -> &'static str {
-    let root = family.root().status;
-    let mut live = family.runs.values().flat_map(|run| run.visits.values()).filter(|v| v.ended_at.is_none());
+fn status(run_tree: &RunTree) -> &'static str {
+    let root = run_tree.root().status;
+    let mut live =
+        run_tree.runs.values().flat_map(|run| run.visits.values()).filter(|v| v.ended_at.is_none());
     let waits = |status: TokenStatus| match status {
         TokenStatus::Sleeping => false,
         TokenStatus::WaitingForSubworkflow => true,

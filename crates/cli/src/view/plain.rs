@@ -17,10 +17,10 @@ const MESSAGE_CHARS_MAX: usize = 300;
 /// Turns events and output into lines.
 #[derive(Debug)]
 pub(crate) struct Narrator {
-    pub family: RunTree,
-    /// Times are told since this; by default since the run's start.
+    pub run_tree: RunTree,
+    /// Times are of_run since this; by default since the run's start.
     epoch: Option<Time>,
-    /// What happened before is learnt and not told.
+    /// What happened before is learnt and not of_run.
     since: Time,
     paint: Paint,
 }
@@ -35,12 +35,12 @@ struct Sentence {
 impl Narrator {
     pub(crate) fn new(run: &str, since: Option<Time>, paint: Paint) -> Narrator {
         let from = since.unwrap_or(Time(i64::MIN));
-        Narrator { family: RunTree::new(run), epoch: since, since: from, paint }
+        Narrator { run_tree: RunTree::new(run), epoch: since, since: from, paint }
     }
 
     /// The lines for what is new, in the order it happened: what a task said comes before its end.
-    pub(crate) fn tell(&mut self, updates: &Updates) -> Vec<String> {
-        updates.events.iter().for_each(|(run, event)| self.family.learn(run, event));
+    pub(crate) fn lines(&mut self, updates: &Updates) -> Vec<String> {
+        updates.events.iter().for_each(|(run, event)| self.run_tree.learn(run, event));
         let mut logs: Vec<&LogLine> = updates.logs.iter().filter(|line| line.at >= self.since).collect();
         let spreads: BTreeSet<(&str, u64)> = spreads(&updates.events);
         let mut lines = Vec::new();
@@ -73,20 +73,21 @@ impl Narrator {
 
     fn output(&self, line: &LogLine) -> String {
         let time = self.paint.dim(&format!("{:>9}", self.offset(line.at)));
-        let who = self.family.label(&line.run, TokenId(line.token));
+        let who = self.run_tree.label(&line.run, TokenId(line.token));
         format!("{time}  {} {}", self.paint.dim(&format!("{who} |")), clean(&line.text)).trim_end().to_owned()
     }
 
     fn offset(&self, at: Time) -> String {
-        offset(at.since(self.epoch.unwrap_or(self.family.root().started_at)))
+        offset(at.since(self.epoch.unwrap_or(self.run_tree.root().started_at)))
     }
 
     /// One kind, one sentence or none: a flat table, so that a new kind cannot be forgotten here.
     fn describe(&self, run: &str, kind: &EventKind, at: Time) -> Option<Sentence> {
-        let child = run != self.family.root;
-        let told = |tone: Tone, what: String| Some(Sentence { who: self.family.run_label(run), tone, what });
+        let child = run != self.run_tree.root;
+        let of_run =
+            |tone: Tone, what: String| Some(Sentence { who: self.run_tree.run_label(run), tone, what });
         let at_gate =
-            |gate: &GateId, tone: Tone, what: String| told(tone, format!("gate {run}:{gate} {what}"));
+            |gate: &GateId, tone: Tone, what: String| of_run(tone, format!("gate {run}:{gate} {what}"));
         match kind {
             EventKind::TaskDispatched { token, attempt: 1, .. } => {
                 self.of_visit(run, *token, Tone::Plain, "started".to_owned())
@@ -101,7 +102,7 @@ impl Narrator {
                 self.of_visit(run, *token, Tone::Attention, format!("retrying {when}: {reason}"))
             }
             EventKind::TaskCompleted { token, report, .. } => {
-                let visit = self.family.runs.get(run)?.visits.get(token);
+                let visit = self.run_tree.runs.get(run)?.visits.get(token);
                 let took = visit.map_or(0, |visit| visit.elapsed_ms(at));
                 let mut what = format!("completed in {}", duration(took));
                 if let Some(micros) = report.as_ref().map(|r| r.spend.usd_micros).filter(|micros| *micros > 0)
@@ -122,7 +123,7 @@ impl Narrator {
             }
             EventKind::TokenCancelled { token, reason, .. } => {
                 // What had not begun ends without a word.
-                let visit = self.family.runs.get(run)?.visits.get(token)?;
+                let visit = self.run_tree.runs.get(run)?.visits.get(token)?;
                 visit.started_at?;
                 self.of_visit(run, *token, Tone::Dim, format!("cancelled: {}", cancel_reason(*reason)))
             }
@@ -130,10 +131,10 @@ impl Narrator {
                 let whose = timeout_of(*timeout_type);
                 let after = duration(*timeout_duration_ms);
                 let what = format!("{whose} timed out after {after}: {}", policy(*policy_applied));
-                let who = token.map_or(String::new(), |token| self.family.label(run, token));
+                let who = token.map_or(String::new(), |token| self.run_tree.label(run, token));
                 Some(Sentence { who, tone: Tone::Bad, what })
             }
-            EventKind::SleepStarted { token, until } => {
+            EventKind::SleepStarted { token, until, .. } => {
                 let what = format!("sleeps for {}", duration(until.since(at)));
                 self.of_visit(run, *token, Tone::Plain, what)
             }
@@ -172,23 +173,23 @@ impl Narrator {
                 self.of_visit(run, *token, Tone::Plain, format!("fans out: {what}{joins}"))
             }
             EventKind::FanIn { group, node, arrived, total, .. } => {
-                let group = self.family.runs.get(run)?.groups.get(group);
+                let group = self.run_tree.runs.get(run)?.groups.get(group);
                 let who = match group.filter(|_| is_gather(node)) {
-                    Some(group) => self.family.label(run, group.origin),
-                    None => self.family.node_label(run, node),
+                    Some(group) => self.run_tree.label(run, group.origin),
+                    None => self.run_tree.node_label(run, node),
                 };
                 let what = format!("fan-in: {arrived} of {total} arrived");
                 Some(Sentence { who, tone: Tone::Plain, what })
             }
             EventKind::FanInFailed { group, failure, .. } => {
-                let origin = self.family.runs.get(run)?.groups.get(group)?.origin;
+                let origin = self.run_tree.runs.get(run)?.groups.get(group)?.origin;
                 let what = format!("fan-in failed: {}", brief(&failure.to_string(), MESSAGE_CHARS_MAX));
                 self.of_visit(run, origin, Tone::Bad, what)
             }
             EventKind::GateOpened { gate, token, record, .. } => {
                 let who = match token {
-                    Some(token) => self.family.label(run, *token),
-                    None => self.family.run_label(run),
+                    Some(token) => self.run_tree.label(run, *token),
+                    None => self.run_tree.run_label(run),
                 };
                 Some(Sentence { who, tone: Tone::Attention, what: gate_opened(run, gate.0, record) })
             }
@@ -202,7 +203,7 @@ impl Narrator {
             EventKind::GateReassigned { gate, assignees } => {
                 at_gate(gate, Tone::Attention, format!("now asks {}", assignees.join(", ")))
             }
-            // A child's start and end are told by its parent.
+            // A child's start and end are of_run by its parent.
             EventKind::RunStarted { .. }
             | EventKind::RunCompleted { .. }
             | EventKind::RunCancelled { .. }
@@ -211,42 +212,42 @@ impl Narrator {
                 None
             }
             EventKind::RunQueued { workflow, .. } => {
-                told(Tone::Plain, format!("run {run} of {workflow} queued"))
+                of_run(Tone::Plain, format!("run {run} of {workflow} queued"))
             }
             EventKind::RunStarted { workflow, .. } => {
-                told(Tone::Plain, format!("run {run} of {workflow} started"))
+                of_run(Tone::Plain, format!("run {run} of {workflow} started"))
             }
-            EventKind::RunMutated { reason, .. } => told(Tone::Attention, format!("run changed: {reason}")),
+            EventKind::RunMutated { reason, .. } => of_run(Tone::Attention, format!("run changed: {reason}")),
             EventKind::TimeoutWarning { of, elapsed_ms, timeout_ms } => {
                 let (spent, whole) = (duration(*elapsed_ms), duration(*timeout_ms));
-                told(Tone::Attention, format!("{spent} of {whole} of {} are over", clock(*of)))
+                of_run(Tone::Attention, format!("{spent} of {whole} of {} are over", clock(*of)))
             }
             EventKind::BudgetWarning { spent, .. } => {
-                told(Tone::Attention, format!("budget: {} spent so far", dollars(spent.usd_micros)))
+                of_run(Tone::Attention, format!("budget: {} spent so far", dollars(spent.usd_micros)))
             }
             EventKind::BudgetExceeded { message, .. } => {
-                told(Tone::Bad, format!("budget exceeded: {message}"))
+                of_run(Tone::Bad, format!("budget exceeded: {message}"))
             }
             EventKind::BudgetRaised { usd_micros, .. } => {
-                told(Tone::Plain, format!("budget raised by {}", dollars(*usd_micros)))
+                of_run(Tone::Plain, format!("budget raised by {}", dollars(*usd_micros)))
             }
             EventKind::WorkflowExtended { by_ms } => {
-                told(Tone::Plain, format!("time extended by {}", duration(*by_ms)))
+                of_run(Tone::Plain, format!("time extended by {}", duration(*by_ms)))
             }
-            EventKind::RunPaused { reason, by } => told(Tone::Attention, paused(*reason, by)),
-            EventKind::RunResumed { by, .. } => told(Tone::Plain, format!("run resumed by {by}")),
-            EventKind::RunRetried { by } => told(Tone::Plain, format!("run retried by {by}")),
+            EventKind::RunPaused { reason, by } => of_run(Tone::Attention, paused(*reason, by)),
+            EventKind::RunResumed { by, .. } => of_run(Tone::Plain, format!("run resumed by {by}")),
+            EventKind::RunRetried { by } => of_run(Tone::Plain, format!("run retried by {by}")),
             EventKind::RunCancelling { reason, .. } => {
-                told(Tone::Attention, format!("run cancelling: {reason}"))
+                of_run(Tone::Attention, format!("run cancelling: {reason}"))
             }
-            EventKind::RunCompleted { .. } => told(Tone::Good, "run completed".to_owned()),
+            EventKind::RunCompleted { .. } => of_run(Tone::Good, "run completed".to_owned()),
             EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => {
                 let ends = if matches!(kind, EventKind::RunFailed { .. }) { "failed" } else { "timed out" };
                 let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
-                told(Tone::Bad, format!("run {ends}: {reason}"))
+                of_run(Tone::Bad, format!("run {ends}: {reason}"))
             }
-            EventKind::RunCancelled { reason } => told(Tone::Dim, format!("run cancelled: {reason}")),
-            EventKind::RunForked { from, .. } => told(Tone::Plain, format!("run {run} forked from {from}")),
+            EventKind::RunCancelled { reason } => of_run(Tone::Dim, format!("run cancelled: {reason}")),
+            EventKind::RunForked { from, .. } => of_run(Tone::Plain, format!("run {run} forked from {from}")),
             // What moves a run on without being news to a person.
             EventKind::RunReleased
             | EventKind::RunYielded
@@ -264,11 +265,11 @@ impl Narrator {
 
     /// About one visit; the node that gathers a dag's `foreach` is worth a word only when it breaks.
     fn of_visit(&self, run: &str, token: TokenId, tone: Tone, what: String) -> Option<Sentence> {
-        let visit = self.family.runs.get(run)?.visits.get(&token);
+        let visit = self.run_tree.runs.get(run)?.visits.get(&token);
         if visit.is_some_and(|visit| is_gather(&visit.node)) && tone != Tone::Bad {
             return None;
         }
-        Some(Sentence { who: self.family.label(run, token), tone, what })
+        Some(Sentence { who: self.run_tree.label(run, token), tone, what })
     }
 }
 
@@ -333,7 +334,7 @@ fn next_run<'e>(queues: &BTreeMap<&'e str, VecDeque<&Event>>, not_begun: &BTreeS
     };
     let ready = queues.iter().filter(|(run, queue)| !waits(run, queue));
     let first = ready.min_by_key(|(_, queue)| head(queue)).map(|(run, _)| *run);
-    // A log with a hole must not keep the rest from being told.
+    // A log with a hole must not keep the rest from being of_run.
     first.or_else(|| queues.keys().next().copied())
 }
 

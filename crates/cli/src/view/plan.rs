@@ -4,7 +4,7 @@
 mod rows;
 mod says;
 
-use wonder_core::def::Kind;
+use wonder_core::def::{Kind, Name};
 use wonder_engine::plan::{Origin, Outline, Plan};
 
 use super::list::Page;
@@ -102,12 +102,9 @@ fn legend(plan: &Plan) -> Option<String> {
         let kib = plan.input_bytes_assumed / 1_024;
         marks.push(format!("≤ what an attempt reserves, with {kib} KiB of input to a call"));
     }
-    if plan
-        .outline
-        .fan_outs
-        .iter()
-        .any(|fan_out| fan_out.branches.each_of.is_some() && fan_out.branches.exact.is_none())
-    {
+    let once = |name: &Name| nodes().any(|node| node.node == *name && node.visits == 1);
+    let mut by_data = plan.outline.fan_outs.iter().filter(|fan_out| fan_out.branches.each_of.is_some());
+    if by_data.any(|fan_out| fan_out.branches.exact.is_none() && fan_out.to.iter().any(once)) {
         marks.push("one branch is expected where data decides".to_owned());
     }
     (!marks.is_empty()).then(|| marks.join(" · "))

@@ -22,16 +22,16 @@ use wonder_engine::run_tree::RunTree;
 /// Where nothing tells how wide a page is.
 const WIDTH: usize = 100;
 
-pub(crate) fn page(view: &RunView, family: &RunTree, gates: &[GateView], page: Page) -> String {
+pub(crate) fn page(view: &RunView, run_tree: &RunTree, gates: &[GateView], page: Page) -> String {
     let width = page.width.unwrap_or(WIDTH);
     let sized = Page { width: Some(width), ..page };
-    let mut out = head(view, family.root(), page);
-    let all = rows(family, page.now);
+    let mut out = head(view, run_tree.root(), page);
+    let all = rows(run_tree, page.now);
     if !all.is_empty() {
-        out.push_str(&tree(&all, family.root(), sized));
+        out.push_str(&tree(&all, run_tree.root(), sized));
     }
     let parts =
-        [("walks", walk::lines(family, sized)), ("changes to how it goes on", changed(family, sized))];
+        [("walks", walk::lines(run_tree, sized)), ("changes to how it goes on", changed(run_tree, sized))];
     for (title, lines) in parts.iter().filter(|(_, lines)| !lines.is_empty()) {
         out.push_str(&section(title, lines, page.paint));
     }
@@ -98,11 +98,11 @@ fn metrics(metrics: &Metrics) -> String {
 }
 
 /// Of the run, and of its children under their names.
-fn changed(family: &RunTree, page: Page) -> Vec<String> {
+fn changed(run_tree: &RunTree, page: Page) -> Vec<String> {
     let width = page.width.unwrap_or(WIDTH).saturating_sub(2);
-    let mut lines = changes::lines(family.root());
-    for (run, timeline) in family.runs.iter().filter(|(run, _)| **run != family.root) {
-        let label = family.run_label(run);
+    let mut lines = changes::lines(run_tree.root());
+    for (run, timeline) in run_tree.runs.iter().filter(|(run, _)| **run != run_tree.root) {
+        let label = run_tree.run_label(run);
         lines.extend(changes::lines(timeline).iter().map(|line| format!("{label}: {line}")));
     }
     lines.iter().flat_map(|line| wrapped(line, width, 4)).collect()

@@ -126,21 +126,21 @@ fn page(stage: &Stage, width: usize) -> Page {
 }
 
 fn plain(stage: &Stage) -> String {
-    Narrator::new(ROOT, None, Paint::NONE).tell(&stage.updates()).join("\n")
+    Narrator::new(ROOT, None, Paint::NONE).lines(&stage.updates()).join("\n")
 }
 
 fn live(stage: &Stage, width: usize, height: usize) -> String {
     let mut output = Output::default();
     stage.updates().logs.iter().for_each(|line| output.push(line));
     let canvas = Canvas { width, height, now: stage.now, turn: Some(0), paint: Paint::NONE };
-    let lines = frame(&stage.family(), &output, canvas);
+    let lines = frame(&stage.run_tree(), &output, canvas);
     assert!(lines.len() < height, "a frame leaves room for the cursor");
     assert!(lines.iter().all(|line| console::measure_text_width(line) <= width), "{lines:#?}");
     lines.join("\n")
 }
 
 fn shown(stage: &Stage, width: usize) -> String {
-    show::page(&stage.view(), &stage.family(), &stage.gates(), page(stage, width))
+    show::page(&stage.view(), &stage.run_tree(), &stage.gates(), page(stage, width))
 }
 
 fn end(stage: &Stage) -> String {
@@ -177,7 +177,7 @@ fn what_happened_before_is_learnt_and_not_told() {
     let waits = panel().play(60_000);
     let since = waits.now;
     let done = answered(waits).play(61_000);
-    let told = Narrator::new(ROOT, Some(since), Paint::NONE).tell(&done.updates()).join("\n");
+    let told = Narrator::new(ROOT, Some(since), Paint::NONE).lines(&done.updates()).join("\n");
     insta::assert_snapshot!(told);
 }
 
@@ -235,8 +235,8 @@ fn programs_get_the_same_as_people() {
     insta::assert_snapshot!("outcome_waits_json", json(&Outcome::of(&panel().play(60_000).view())));
     let failed = Stage::open(EACH, "{}").play(60_000);
     insta::assert_snapshot!("outcome_failed_json", json(&Outcome::of(&failed.view())));
-    let (view, family, gates) = (failed.view(), failed.family(), failed.gates());
-    insta::assert_snapshot!("show_json", json(&ShowJson::of(&view, &family, &gates)));
+    let (view, run_tree, gates) = (failed.view(), failed.run_tree(), failed.gates());
+    insta::assert_snapshot!("show_json", json(&ShowJson::of(&view, &run_tree, &gates)));
     insta::assert_snapshot!("list_json", json(&vec![RunJson::of(&failed.row())]));
 }
 
@@ -268,13 +268,13 @@ fn lists_fit_the_screen() {
 #[test]
 fn events_have_a_line_each() {
     let stage = Stage::open(EACH, "{}").play(60_000);
-    let family = stage.family();
+    let run_tree = stage.run_tree();
     let updates = stage.updates();
-    let lines = updates.events.iter().map(|(run, event)| event_line(&family, run, event, Paint::NONE));
+    let lines = updates.events.iter().map(|(run, event)| event_line(&run_tree, run, event, Paint::NONE));
     insta::assert_snapshot!("events", lines.collect::<Vec<_>>().join("\n"));
     let said = Stage::open(EACH, "{}").play(500).print("review", "compiling").print("review", "");
-    let (family, updates) = (said.family(), said.updates());
-    let lines = updates.logs.iter().map(|line| log_line(&family, line, Paint::NONE));
+    let (run_tree, updates) = (said.run_tree(), said.updates());
+    let lines = updates.logs.iter().map(|line| log_line(&run_tree, line, Paint::NONE));
     insta::assert_snapshot!("logs", lines.collect::<Vec<_>>().join("\n"));
 }
 
@@ -290,5 +290,5 @@ fn an_interrupted_run_says_how_to_go_on() {
     let stage = Stage::open(EACH, "{}").play(500);
     let mut view: RunView = stage.view();
     view.row.driven = false;
-    insta::assert_snapshot!("show_interrupted", show::page(&view, &stage.family(), &[], page(&stage, 100)));
+    insta::assert_snapshot!("show_interrupted", show::page(&view, &stage.run_tree(), &[], page(&stage, 100)));
 }

@@ -65,15 +65,15 @@ impl Row {
     }
 }
 
-/// The whole family, from its root.
-pub(crate) fn rows(family: &RunTree, now: Time) -> Vec<Row> {
-    let mut tree = Tree { family, now, rows: Vec::new() };
-    tree.run(&family.root, 0);
+/// The whole run_tree, from its root.
+pub(crate) fn rows(run_tree: &RunTree, now: Time) -> Vec<Row> {
+    let mut tree = Tree { run_tree, now, rows: Vec::new() };
+    tree.run(&run_tree.root, 0);
     tree.rows
 }
 
 struct Tree<'f> {
-    family: &'f RunTree,
+    run_tree: &'f RunTree,
     now: Time,
     rows: Vec<Row>,
 }
@@ -167,7 +167,7 @@ impl<'t> Lists<'t> {
 
 impl Tree<'_> {
     fn run(&mut self, run: &str, depth: usize) {
-        let Some(timeline) = self.family.runs.get(run) else { return };
+        let Some(timeline) = self.run_tree.runs.get(run) else { return };
         let lists = Lists::of(timeline);
         self.siblings(&lists, &lists.top, depth);
         for (id, gate) in timeline.gates.iter().filter(|(_, gate)| gate.token.is_none()) {

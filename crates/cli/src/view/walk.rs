@@ -67,13 +67,13 @@ struct Walk<'t> {
 }
 
 /// Nothing if every token went straight.
-pub(crate) fn lines(family: &RunTree, page: Page) -> Vec<String> {
-    let all = winding(family);
+pub(crate) fn lines(run_tree: &RunTree, page: Page) -> Vec<String> {
+    let all = winding(run_tree);
     let shown = chosen(&all);
-    let began = family.root().started_at;
+    let began = run_tree.root().started_at;
     let mut lines = Vec::new();
     for walk in &shown {
-        let label = family.label(walk.run, walk.visit.token);
+        let label = run_tree.label(walk.run, walk.visit.token);
         let tried = count(walk.visit.attempts.into(), "attempt");
         lines.push(format!("{} {}", page.paint.strong(&label), page.paint.dim(&tried)));
         lines.extend(own_lines(walk, began, page));
@@ -89,16 +89,16 @@ pub(crate) fn lines(family: &RunTree, page: Page) -> Vec<String> {
     lines.iter().map(|line| fit(line, width).into_owned()).collect()
 }
 
-fn winding(family: &RunTree) -> Vec<Walk<'_>> {
+fn winding(run_tree: &RunTree) -> Vec<Walk<'_>> {
     let winds = |step: &Move| matches!(step.to, TokenStatus::Retrying | TokenStatus::Escalated);
     let mut all = Vec::new();
-    for (run, timeline) in &family.runs {
+    for (run, timeline) in &run_tree.runs {
         let visits = timeline.visits.values();
         let wound = visits.filter(|visit| visit.history.len() > 1 || visit.walk.iter().any(winds));
         all.extend(wound.map(|visit| Walk { run, visit }));
     }
     // The root first, then its children by their names.
-    all.sort_by_key(|walk| *walk.run != family.root);
+    all.sort_by_key(|walk| *walk.run != run_tree.root);
     all
 }
 

@@ -11,4 +11,5 @@ mod look;
 mod mask;
 mod plan;
 mod run;
+mod views;
 mod write;

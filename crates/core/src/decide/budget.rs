@@ -323,7 +323,13 @@ impl Decision<'_> {
             of_parent,
             ..GateRecord::new(GateKind::Budget, "The budget is spent")
         };
-        self.record(EventKind::GateOpened { gate, token, record: Box::new(record), report: None });
+        self.record(EventKind::GateOpened {
+            gate,
+            token,
+            record: Box::new(record),
+            report: None,
+            opened_with: None,
+        });
         self.request(Command::OpenGate { gate });
         self.pause_for(PauseReason::Budget(gate), "budget");
     }

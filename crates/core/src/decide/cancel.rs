@@ -20,7 +20,7 @@ impl Decision<'_> {
         let Some(token) = self.state().tokens.get(&id).filter(|token| token.is_live()) else { return };
         let (attempt, is_out) = (token.attempt, token.awaits(token.attempt));
         let gate = match token.place {
-            Place::WaitingForHuman { gate } | Place::Escalated { gate, .. } => Some(gate),
+            Place::WaitingForHuman { gate, .. } | Place::Escalated { gate, .. } => Some(gate),
             _ => None,
         };
         if is_out {

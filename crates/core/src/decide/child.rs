@@ -4,7 +4,7 @@ use crate::command::{ChildOrder, Command};
 use crate::cost::Spend;
 use crate::def::Name;
 use crate::error::{ErrorKind, Failure};
-use crate::event::{EventKind, Report, TimeoutType, TokenId};
+use crate::event::{EventKind, OpenedWith, Report, TimeoutType, TokenId};
 use crate::graph::{CallSpec, CalleeSpec, Coordinated, Node, Perform};
 use crate::input::{ChildOutcome, Rejection};
 use crate::scope::{Around, named};
@@ -24,6 +24,7 @@ impl Decision<'_> {
         node: &Node,
         spec: &CallSpec,
         call: &ActionCall,
+        opened_with: OpenedWith,
     ) -> Result<(), Failure> {
         let start = self.state().start.as_ref().expect("a run that calls has started");
         let depth = start.parent.as_ref().map_or(0, |parent| parent.depth) + 1;
@@ -52,6 +53,7 @@ impl Decision<'_> {
             timeout_ms,
             inherit_artifacts: spec.inherit_artifacts,
             deadline: own.map(|ms| self.now.plus(ms)),
+            opened_with: Some(opened_with),
         });
         let order = self.run.child_order(id, attempt).expect("a child that was just started is owed");
         self.request(Command::StartChild(order));

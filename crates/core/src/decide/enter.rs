@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::command::Command;
 use crate::error::{ErrorKind, Failure};
-use crate::event::{EventKind, GateKind, GateRecord, TokenId};
+use crate::event::{EventKind, GateKind, GateRecord, OpenedWith, TokenId};
 use crate::graph::{Coordinated, GateSpec, Node, Perform, SleepSpec, Task, WriteTo};
 use crate::input::TaskOutcome;
 use crate::path::Root;
@@ -55,17 +55,17 @@ impl Decision<'_> {
             }
             _ => {}
         }
-        let mut machine = self.machine(id, node, task).map_err(Failed::of)?;
+        let input = self.task_input(id, node).map_err(Failed::of)?;
+        let mut machine = self.machine(id, task, input.clone());
         match machine.ask() {
             Ask::Done(outcome) => self.task_ended(id, outcome),
-            Ask::Perform(call) => self.begin(id, node, &call).map_err(Failed::of),
+            Ask::Perform(call) => self.begin(id, node, &call, OpenedWith { input }).map_err(Failed::of),
         }
     }
 
-    fn machine(&self, id: TokenId, node: &Node, task: &Arc<Task>) -> Result<TaskMachine, Failure> {
-        let input = self.task_input(id, node)?;
+    fn machine(&self, id: TokenId, task: &Arc<Task>, input: Value) -> TaskMachine {
         let token = self.token(id);
-        Ok(TaskMachine::start(task.clone(), input, token.feedback.clone(), token.overrides.clone()))
+        TaskMachine::start(task.clone(), input, token.feedback.clone(), token.overrides.clone())
     }
 
     fn task_ended(&mut self, id: TokenId, outcome: TaskOutcome) -> Result<(), Failed> {
@@ -86,28 +86,35 @@ impl Decision<'_> {
 
     /// What a coordinated action waited for has come: the rest of its task, then the node.
     pub(super) fn waited(&mut self, id: TokenId, result: Result<Value, Failed>) {
-        let graph = self.graph();
-        let node = graph.node(self.node_of(id));
         let result = match result {
             Ok(result) => result,
             Err(failed) => return self.fail(id, failed),
         };
-        let Perform::Coordinator { task, .. } = &node.perform else {
-            return self.complete(id, result, None, How::Completed);
+        let opened_with = match self.token(id).place.opened_with() {
+            Some(opened_with) => opened_with.clone(),
+            None => self.mapped_now(id),
         };
-        let ended =
-            self.machine(id, node, task).map_err(Failed::of).and_then(|mut machine| match machine.ask() {
-                Ask::Done(outcome) => self.task_ended(id, outcome),
-                Ask::Perform(_) => {
-                    machine.answer(Ok(result));
-                    let Ask::Done(outcome) = machine.ask() else {
-                        let message = "a task with a wait in it has more steps";
-                        return Err(Failed::of(Failure::new(ErrorKind::Internal, message)));
-                    };
-                    self.task_ended(id, outcome)
-                }
-            });
-        if let Err(failed) = ended {
+        self.answer_wait(id, opened_with, result);
+    }
+
+    /// For a wait in a log that does not say what it was opened with. What cannot be mapped any more is null:
+    /// an answer that was accepted is not lost for that.
+    fn mapped_now(&self, id: TokenId) -> OpenedWith {
+        let graph = self.graph();
+        let input = self.task_input(id, graph.node(self.node_of(id))).unwrap_or_default();
+        OpenedWith { input }
+    }
+
+    /// The answer meets what its wait was opened with. Nothing here asks again whether to wait.
+    pub(super) fn answer_wait(&mut self, id: TokenId, opened_with: OpenedWith, answer: Value) {
+        let graph = self.graph();
+        let Perform::Coordinator { task, .. } = &graph.node(self.node_of(id)).perform else {
+            return self.complete(id, answer, None, How::Completed);
+        };
+        let token = self.token(id);
+        let (feedback, overrides) = (token.feedback.clone(), token.overrides.clone());
+        let outcome = TaskMachine::answered(task.clone(), opened_with.input, feedback, overrides, answer);
+        if let Err(failed) = self.task_ended(id, outcome) {
             self.fail(id, failed);
         }
     }
@@ -142,33 +149,24 @@ impl Decision<'_> {
     }
 
     /// Starts a wait: a gate, a sleep, an event, a child.
-    fn begin(&mut self, id: TokenId, node: &Node, call: &ActionCall) -> Result<(), Failure> {
+    fn begin(
+        &mut self,
+        id: TokenId,
+        node: &Node,
+        call: &ActionCall,
+        with: OpenedWith,
+    ) -> Result<(), Failure> {
         match &call.action.coordinated {
-            Some(Coordinated::HumanGate(gate)) => self.open_gate(id, node, gate, &call.scope),
-            Some(Coordinated::Sleep(sleep)) => self.sleep(id, sleep, &call.scope),
-            Some(Coordinated::WaitEvent(wait)) => self.await_event(id, node, wait, &call.scope),
-            Some(Coordinated::WorkflowCall(child)) => self.start_child(id, node, child, call),
+            Some(Coordinated::HumanGate(gate)) => {
+                let record = gate_record(node, gate, &call.scope)?;
+                self.ask(id, record, Some(with));
+                Ok(())
+            }
+            Some(Coordinated::Sleep(sleep)) => self.sleep(id, sleep, &call.scope, with),
+            Some(Coordinated::WaitEvent(wait)) => self.await_event(id, node, wait, &call.scope, with),
+            Some(Coordinated::WorkflowCall(child)) => self.start_child(id, node, child, call, with),
             _ => Err(Failure::new(ErrorKind::Internal, "this action is a worker's")),
         }
-    }
-
-    fn open_gate(&mut self, id: TokenId, node: &Node, spec: &GateSpec, scope: &Value) -> Result<(), Failure> {
-        let text = |template: &crate::template::Template| template.render(scope).map_err(expression_error);
-        let names = |templates: &[crate::template::Template]| {
-            templates.iter().map(|t| Ok(text(t)?.into())).collect::<Result<Vec<_>, Failure>>()
-        };
-        let record = GateRecord {
-            body: spec.body.as_ref().map(text).transpose()?,
-            form: spec.form.as_ref().map_or(Value::Null, |form| form.doc().clone()),
-            assignees: names(&spec.assignees)?,
-            quorum: spec.quorum,
-            timeout_ms: spec.timeout_ms.or(node.timeout_ms),
-            remind_every_ms: spec.remind_every_ms,
-            escalate: names(&spec.escalate)?,
-            ..GateRecord::new(GateKind::Node, text(&spec.title)?)
-        };
-        self.ask(id, record);
-        Ok(())
     }
 
     fn open_result_review(&mut self, id: TokenId, node: &Node) {
@@ -179,16 +177,22 @@ impl Decision<'_> {
             form: super::gate::review_form(),
             ..GateRecord::new(GateKind::Node, format!("Review the result of {about}"))
         };
-        self.ask(id, record);
+        self.ask(id, record, None);
     }
 
-    fn ask(&mut self, id: TokenId, record: GateRecord) {
-        let gate = self.next_gate();
-        self.record(EventKind::GateOpened { gate, token: Some(id), record: Box::new(record), report: None });
+    fn ask(&mut self, id: TokenId, record: GateRecord, opened_with: Option<OpenedWith>) {
+        let (gate, record) = (self.next_gate(), Box::new(record));
+        self.record(EventKind::GateOpened { gate, token: Some(id), record, report: None, opened_with });
         self.request(Command::OpenGate { gate });
     }
 
-    fn sleep(&mut self, id: TokenId, sleep: &SleepSpec, scope: &Value) -> Result<(), Failure> {
+    fn sleep(
+        &mut self,
+        id: TokenId,
+        sleep: &SleepSpec,
+        scope: &Value,
+        with: OpenedWith,
+    ) -> Result<(), Failure> {
         let until = match sleep {
             SleepSpec::For(template) => {
                 let text = template.render(scope).map_err(expression_error)?;
@@ -204,12 +208,29 @@ impl Decision<'_> {
             }
         };
         if until <= self.now {
-            self.complete(id, Value::Null, None, How::Completed);
+            self.answer_wait(id, with, Value::Null);
         } else {
-            self.record(EventKind::SleepStarted { token: id, until });
+            self.record(EventKind::SleepStarted { token: id, until, opened_with: Some(with) });
         }
         Ok(())
     }
+}
+
+fn gate_record(node: &Node, spec: &GateSpec, scope: &Value) -> Result<GateRecord, Failure> {
+    let text = |template: &crate::template::Template| template.render(scope).map_err(expression_error);
+    let names = |templates: &[crate::template::Template]| {
+        templates.iter().map(|t| Ok(text(t)?.into())).collect::<Result<Vec<_>, Failure>>()
+    };
+    Ok(GateRecord {
+        body: spec.body.as_ref().map(text).transpose()?,
+        form: spec.form.as_ref().map_or(Value::Null, |form| form.doc().clone()),
+        assignees: names(&spec.assignees)?,
+        quorum: spec.quorum,
+        timeout_ms: spec.timeout_ms.or(node.timeout_ms),
+        remind_every_ms: spec.remind_every_ms,
+        escalate: names(&spec.escalate)?,
+        ..GateRecord::new(GateKind::Node, text(&spec.title)?)
+    })
 }
 
 fn time_of(value: &Value) -> Result<Time, Failure> {

@@ -1,12 +1,13 @@
 //! A node failed. In order: its task's own retry, the node's rules, the workflow's rules, the defaults, its
 //! failure transitions, the branch it is in, and then the run.
 
-use crate::def::{Backoff, Implementation, Name, NodeTimeout, On};
+use crate::def::{Name, On};
+use crate::default_rules::{Happened, default_rule};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{
     BranchRef, CancelReason, EventKind, GroupId, Report, RuleRef, TimeoutPolicy, TimeoutType, TokenId,
 };
-use crate::graph::{Node, Perform, Response, Rule, Task};
+use crate::graph::{Response, Rule};
 use crate::lifecycle::TokenStatus;
 use crate::task::expression_error;
 use crate::value::Value;
@@ -44,10 +45,15 @@ impl Decision<'_> {
             return;
         }
         let node = graph.node(at);
-        let defaults = default_rules(node, &failed);
+        let happened = Happened {
+            kind: failed.failure.kind,
+            step: failed.step.as_ref(),
+            expired: failed.expired.is_some(),
+        };
+        let default = default_rule(node, &happened);
         let rules = (node.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Node(i as u32), rule)))
             .chain(graph.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Workflow(i as u32), rule)))
-            .chain(defaults.iter().map(|(i, rule)| (RuleRef::Default(*i), rule)));
+            .chain(default.iter().map(|(i, rule)| (RuleRef::Default(*i), rule)));
         for (reference, rule) in rules {
             match self.applies(id, rule, &failed.failure) {
                 Ok(false) => {}
@@ -203,34 +209,5 @@ impl Decision<'_> {
         if self.state().groups.contains_key(&id) {
             self.record(EventKind::GroupClosed { group: id, kept: reason == CancelReason::BranchFailed });
         }
-    }
-}
-
-/// What is done about a kind of failure when nobody wrote anything. The numbers are part of the format.
-fn default_rules(node: &Node, failed: &Failed) -> Vec<(u32, Rule)> {
-    let task: Option<&Task> = node.task().map(|task| &**task);
-    let rule = |response: Response, max: u32| Rule { when: None, response, max, backoff: Backoff::default() };
-    let worker = matches!(node.perform, Perform::Worker(_));
-    // Who wrote `on_timeout: retry` has said how often.
-    let silent = node.on_timeout == NodeTimeout::Fail && task.is_some_and(|task| task.retry.is_none());
-    let models_answer =
-        failed.step.as_ref().and_then(|step| task?.steps.iter().find(|s| s.reference == *step)).is_some_and(
-            |step| {
-                matches!(step.action.def.implementation, Implementation::LlmCall(_) | Implementation::Mock(_))
-            },
-        );
-    match failed.failure.kind {
-        ErrorKind::Timeout if worker && failed.expired.is_none() && silent => {
-            vec![(0, rule(Response::Retry, 3))]
-        }
-        ErrorKind::ModelRefused => vec![(1, rule(Response::SwitchModel, 1))],
-        ErrorKind::ContractViolation if models_answer => {
-            vec![(2, rule(Response::StricterPrompt { append: None }, 1))]
-        }
-        ErrorKind::QualityBelowThreshold if worker => {
-            vec![(3, rule(Response::LoopWithFeedback { to: None }, 2))]
-        }
-        ErrorKind::OutcomeUnknown => vec![(4, rule(Response::Escalate, 1))],
-        _ => vec![],
     }
 }

@@ -1,7 +1,7 @@
 //! What a dispatch may cost at worst: what is reserved for it, in integers.
 
 use crate::cost::Allowance;
-use crate::def::{Implementation, LlmCall};
+use crate::def::LlmCall;
 use crate::event::TokenId;
 use crate::graph::Task;
 use crate::reserve;
@@ -13,15 +13,7 @@ use super::Decision;
 impl Decision<'_> {
     /// The most that the calls of a task can cost. A prompt has at most as many tokens as bytes.
     pub(super) fn worst_case(&self, id: TokenId, task: &Task, input: &Value) -> Allowance {
-        let mut worst = Allowance::default();
-        for step in &task.steps {
-            match &step.action.def.implementation {
-                Implementation::LlmCall(call) => worst.add(&self.worst_call(id, call, input)),
-                Implementation::Mock(mock) => worst.add(&crate::mock::worst(mock)),
-                _ => {}
-            }
-        }
-        worst
+        reserve::worst_task(task, |call| self.worst_call(id, call, input))
     }
 
     fn worst_call(&self, id: TokenId, call: &LlmCall, input: &Value) -> Allowance {

@@ -330,7 +330,13 @@ impl Decision<'_> {
             ..GateRecord::new(kind, title)
         };
         let report = failed.report.clone();
-        self.record(EventKind::GateOpened { gate, token: Some(id), record: Box::new(record), report });
+        self.record(EventKind::GateOpened {
+            gate,
+            token: Some(id),
+            record: Box::new(record),
+            report,
+            opened_with: None,
+        });
         self.request(Command::OpenGate { gate });
         gate
     }

@@ -5,8 +5,8 @@ use crate::def::{FanOut, Name, On};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{BranchRef, Counts, EventKind, GroupId, Then, TokenId};
 use crate::expr::Scope;
-use crate::graph::{Graph, JoinTimeout, Node, NodeIx, Source, Spread, Transition, TransitionIx};
-use crate::limits;
+use crate::graph::{Graph, Node, NodeIx, Source, Spread, Transition, TransitionIx};
+use crate::schedule::fan_in_timeout_ms;
 use crate::scope::View;
 use crate::task::expression_error;
 use crate::value::Value;
@@ -271,7 +271,7 @@ impl Decision<'_> {
             item_name,
             max_parallel,
             joins_at: join.map(|join| graph.node(join.target).reference.clone()),
-            timeout_ms: join.and_then(|join| fan_in_timeout_ms(join.timeout, total)),
+            timeout_ms: join.and_then(|join| fan_in_timeout_ms(join.timeout, total.into())),
             counts: lineage.counts.clone(),
             last_error: lineage.last_error.clone(),
         });
@@ -357,23 +357,4 @@ fn counted(transition: &Transition, lineage: &Lineage) -> Lineage {
         *lineage.counts.entry(transition.reference.clone()).or_insert(0) += 1;
     }
     lineage
-}
-
-fn fan_in_timeout_ms(timeout: JoinTimeout, branches: u32) -> Option<u64> {
-    match timeout {
-        JoinTimeout::Fixed(ms) => Some(ms),
-        JoinTimeout::Never => None,
-        JoinTimeout::Computed { longest_action_ms: None } => Some(limits::FAN_IN_TIMEOUT_MS_MAX),
-        JoinTimeout::Computed { longest_action_ms: Some(longest) } => {
-            let serial = longest.saturating_mul(branches.into()).saturating_mul(3) / 2;
-            Some(serial.min(limits::FAN_IN_TIMEOUT_MS_MAX))
-        }
-    }
-}
-
-impl Graph {
-    /// The node whose transitions a token at `node` follows: itself, or the one that it stands behind.
-    pub(crate) fn routes_as(&self, node: NodeIx) -> NodeIx {
-        self.node(node).stands_for.unwrap_or(node)
-    }
 }

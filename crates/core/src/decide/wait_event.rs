@@ -2,7 +2,7 @@
 
 use crate::def::Name;
 use crate::error::{ErrorKind, Failure};
-use crate::event::{EventKind, TimeoutPolicy, TimeoutType, TokenId};
+use crate::event::{EventKind, OpenedWith, TimeoutPolicy, TimeoutType, TokenId};
 use crate::graph::{Coordinated, Node, Perform, WaitSpec};
 use crate::input::Rejection;
 use crate::lifecycle::RunStatus;
@@ -21,6 +21,7 @@ impl Decision<'_> {
         node: &Node,
         wait: &WaitSpec,
         scope: &Value,
+        opened_with: OpenedWith,
     ) -> Result<(), Failure> {
         let event: Name = wait.event.render(scope).map_err(expression_error)?.into();
         let key = match &wait.key {
@@ -30,11 +31,12 @@ impl Decision<'_> {
         let kept = self.state().events_kept.iter().find(|kept| kept.event == event && fits(&key, &kept.key));
         if let Some((received, payload)) = kept.map(|kept| (kept.seq, kept.payload.clone())) {
             self.record(EventKind::EventTaken { token: id, received });
-            self.waited(id, Ok(payload));
+            self.answer_wait(id, opened_with, payload);
             return Ok(());
         }
         let deadline = wait.timeout_ms.or(node.timeout_ms).map(|ms| self.now.plus(ms));
-        self.record(EventKind::EventAwaited { token: id, event, key, deadline });
+        let opened_with = Some(opened_with);
+        self.record(EventKind::EventAwaited { token: id, event, key, deadline, opened_with });
         Ok(())
     }
 

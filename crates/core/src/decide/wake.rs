@@ -116,7 +116,13 @@ impl Decision<'_> {
             form: super::gate::form(GateKind::Timeout),
             ..GateRecord::new(GateKind::Timeout, "The workflow's time is over")
         };
-        self.record(EventKind::GateOpened { gate, token: None, record: Box::new(record), report: None });
+        self.record(EventKind::GateOpened {
+            gate,
+            token: None,
+            record: Box::new(record),
+            report: None,
+            opened_with: None,
+        });
         self.request(Command::OpenGate { gate });
         self.pause_for(PauseReason::Timeout(gate), "timeout");
     }

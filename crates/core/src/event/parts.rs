@@ -131,6 +131,15 @@ pub enum GateKind {
     Outcome,
 }
 
+/// What a wait was opened with, so that its answer meets the same: nothing is mapped a second time. Logs that
+/// were written before this have none; then the input is mapped when the answer comes.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct OpenedWith {
+    /// The input of the node's task, as it was mapped.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub input: Value,
+}
+
 /// A gate as it was opened.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct GateRecord {

@@ -11,10 +11,13 @@ mod run_level;
 mod token;
 mod wait;
 
+use std::sync::Arc;
+
 use super::Run;
 use crate::cost::Allowance;
 use crate::def::Name;
 use crate::event::{BranchRef, Event, EventKind};
+use crate::graph::{CannotCompile, Graph};
 
 /// Whether the event can be applied at all: what it names is there. For logs from outside.
 pub(super) fn check(run: &Run, event: &Event) -> Result<(), String> {
@@ -33,17 +36,23 @@ pub(super) fn check(run: &Run, event: &Event) -> Result<(), String> {
         EventKind::FanOut { node, joins_at, .. } => {
             missing(node).or_else(|| missing(joins_at.as_ref()?)).map_or(Ok(()), Err)
         }
-        EventKind::RunMutated { what: crate::event::RunChange::Graph(mutation), .. } => run
-            .graph
-            .extended(mutation)
-            .map(|_| ())
-            .map_err(|_| "a recorded change does not fit the graph".to_owned()),
         _ => Ok(()),
     }
 }
 
+/// The graph as this event leaves it, if it changes it: compiled, not judged. An error is a log of another
+/// definition.
+pub(super) fn grown(run: &Run, kind: &EventKind) -> Result<Option<Arc<Graph>>, CannotCompile> {
+    match kind {
+        EventKind::RunMutated { what: crate::event::RunChange::Graph(mutation), .. } => {
+            run.graph.grown(mutation).map(|graph| Some(Arc::new(graph)))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// One event, one change. A flat table: the work is in the modules by subject.
-pub(super) fn apply(run: &mut Run, event: &Event) {
+pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
     assert_eq!(event.seq, run.state.seq + 1, "events are applied in order, without gaps");
     run.state.seq = event.seq;
     let before = run.state.now;
@@ -80,10 +89,10 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::TimeoutWarning { of, .. } => run.warned(*of),
         EventKind::LateReport { token, attempt, report } => run.reported(*token, *attempt, report),
         EventKind::ContextUpdated { token, patches } => run.context_updated(*token, patches),
-        EventKind::SleepStarted { token, until } => run.sleep_started(*token, *until),
-        EventKind::EventAwaited { token, event, key, deadline } => {
-            run.event_awaited(*token, event, key, *deadline)
+        EventKind::SleepStarted { token, until, opened_with } => {
+            run.sleep_started(*token, *until, opened_with);
         }
+        EventKind::EventAwaited { .. } => run.event_awaited(&event.kind),
         EventKind::EventReceived { event: name, key, payload, token } => {
             run.event_received(event.seq, name, key, payload, *token);
         }
@@ -95,8 +104,8 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::FanIn { group, patches, .. } => run.fanned_in(*group, patches),
         EventKind::FanInFailed { group, failure, handled } => run.fan_in_failed(*group, failure, *handled),
         EventKind::GroupClosed { group, kept } => run.group_closed(*group, *kept),
-        EventKind::GateOpened { gate, token, record, report } => {
-            run.gate_opened(*gate, *token, record, report)
+        EventKind::GateOpened { gate, token, record, report, opened_with } => {
+            run.gate_opened(*gate, *token, record, report, opened_with)
         }
         EventKind::GateAnswered { gate, by, answer, closes } => run.gate_answered(*gate, by, answer, *closes),
         EventKind::GateClosed { gate, by } => run.gate_closed(*gate, by),
@@ -109,7 +118,7 @@ pub(super) fn apply(run: &mut Run, event: &Event) {
         EventKind::ChildCompleted { token, attempt, spend, .. } => {
             run.child_completed(*token, *attempt, spend)
         }
-        EventKind::RunMutated { what, .. } => run.mutated(what),
+        EventKind::RunMutated { what, .. } => run.mutated(what, grown),
         EventKind::BudgetWarning { node, .. } => run.budget_warned(node.as_ref()),
         EventKind::BudgetExceeded { token, .. } => run.budget_exceeded(*token),
         EventKind::BudgetRaised { node, usd_micros, tokens, calls, whole, of_parent } => {

@@ -115,17 +115,17 @@ impl Run {
             Place::Pending => self.pending_waits_for(),
             Place::Dispatched { .. } => WaitsFor::Task { attempt: token.attempt },
             Place::Retrying { wake_at } => WaitsFor::Backoff { until: *wake_at },
-            Place::Escalated { gate, .. } | Place::WaitingForHuman { gate } => {
+            Place::Escalated { gate, .. } | Place::WaitingForHuman { gate, .. } => {
                 let title = self.state.gates.get(gate).map(|g| g.record.title.clone()).unwrap_or_default();
                 WaitsFor::Gate { gate: *gate, title }
             }
-            Place::WaitingForSubworkflow { child, deadline } => {
+            Place::WaitingForSubworkflow { child, deadline, .. } => {
                 WaitsFor::Child { child: child.clone(), until: *deadline }
             }
-            Place::WaitingForEvent { event, key, deadline } => {
+            Place::WaitingForEvent { event, key, deadline, .. } => {
                 WaitsFor::Event { event: event.clone(), key: key.clone(), until: *deadline }
             }
-            Place::Sleeping { until } => WaitsFor::Sleep { until: *until },
+            Place::Sleeping { until, .. } => WaitsFor::Sleep { until: *until },
             Place::WaitingForSiblings { group } => {
                 let group = &self.state.groups[group];
                 let done = |ix: &u32| group.branches.get(*ix as usize).is_some_and(|b| b.done);

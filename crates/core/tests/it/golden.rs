@@ -20,7 +20,8 @@ fn every_log_ever_written_leads_where_it_led() {
     logs.sort();
     for log in logs.iter().filter(|path| path.is_dir()) {
         let bundle = serde_json::from_str(&read(&log.join("definition.json"))).expect("a stored definition");
-        let (graph, _) = Graph::build(Arc::new(bundle)).expect("a definition that was good once is good now");
+        let graph =
+            Graph::compile(&Arc::new(bundle)).expect("a definition that was accepted once compiles for ever");
         let lines = read(&log.join("events.jsonl"));
         let events: Vec<Event> = lines.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
         let run = Run::replay(Arc::new(graph), &events)

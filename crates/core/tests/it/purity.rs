@@ -4,21 +4,38 @@ use std::collections::BTreeSet;
 
 use crate::{read, root};
 
-/// Everything the core may lean on, and why. A new line here is a decision: write an ADR.
-const CORE_MAY_USE: [(&str, &str); 7] = [
-    ("cel", "parses expressions"),
-    ("jiff", "writes and reads times, without its clock"),
-    ("jsonschema", "checks values, without fetching"),
-    ("minijinja", "fills templates"),
-    ("regex", "matches, in linear time"),
-    ("serde", "events are our file format"),
-    ("serde_json", "and JSON is its text"),
+/// Everything the crates that decide may lean on, and why. A new line here is a decision: write an ADR.
+const MAY_USE: [(&str, &[(&str, &str)]); 3] = [
+    (
+        "lang",
+        &[
+            ("cel", "parses expressions"),
+            ("jiff", "writes and reads times, without its clock"),
+            ("jsonschema", "checks values, without fetching"),
+            ("minijinja", "fills templates"),
+            ("regex", "matches, in linear time"),
+            ("serde", "definitions are stored"),
+            ("serde_json", "and JSON is their text"),
+        ],
+    ),
+    ("graph", &[("serde", "what a run adds to its graph is stored"), ("wonder-lang", "what it is made of")]),
+    (
+        "core",
+        &[
+            ("serde", "events are our file format"),
+            ("serde_json", "and JSON is its text"),
+            ("wonder-graph", "what a run runs on"),
+            ("wonder-lang", "what it speaks"),
+        ],
+    ),
 ];
 
 /// Who may know whom.
-const MAY_KNOW: [(&str, &[&str]); 8] = [
+const MAY_KNOW: [(&str, &[&str]); 10] = [
     ("blobs", &[]),
-    ("core", &[]),
+    ("lang", &[]),
+    ("graph", &["wonder-lang"]),
+    ("core", &["wonder-graph", "wonder-lang"]),
     ("spec", &["wonder-core"]),
     ("sim", &["wonder-core", "wonder-engine", "wonder-spec"]),
     ("engine", &["wonder-core"]),
@@ -26,6 +43,11 @@ const MAY_KNOW: [(&str, &[&str]); 8] = [
     ("host", &["wonder-actions", "wonder-blobs", "wonder-core", "wonder-engine"]),
     ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-spec"]),
 ];
+
+/// The same for tests that are crates of their own: the checker shares no code with what it checks, and only
+/// the conformance suite knows both the simulator and a host.
+const TESTS_MAY_KNOW: [(&str, &[&str]); 2] =
+    [("checker", &[]), ("conformance", &["wonder-core", "wonder-engine", "wonder-host", "wonder-sim"])];
 
 /// What acts; none of it may be in the tree of a crate that only decides or reads.
 const ACTS: [&str; 6] = ["tokio", "reqwest", "rusqlite", "hyper", "mio", "rustix"];
@@ -42,10 +64,21 @@ fn keys(manifest: &str, section: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_core_depends_on_nothing_that_acts() {
-    let manifest = read(&root().join("crates/core/Cargo.toml"));
-    let allowed: Vec<&str> = CORE_MAY_USE.iter().map(|(name, _)| *name).collect();
-    assert_eq!(keys(&manifest, "dependencies"), allowed);
+fn what_decides_depends_on_nothing_that_acts() {
+    for (name, allowed) in MAY_USE {
+        let manifest = read(&root().join(format!("crates/{name}/Cargo.toml")));
+        let allowed: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
+        assert_eq!(keys(&manifest, "dependencies"), allowed, "{name}");
+    }
+}
+
+/// What the core must not do, its language and its graph must not do either.
+#[test]
+fn the_same_is_banned_in_all_that_decides() {
+    let banned = read(&root().join("crates/core/clippy.toml"));
+    for name in ["lang", "graph"] {
+        assert_eq!(read(&root().join(format!("crates/{name}/clippy.toml"))), banned, "{name}");
+    }
 }
 
 #[test]
@@ -98,6 +131,16 @@ fn crates_know_only_whom_they_may() {
         let wonders: Vec<String> =
             keys(&manifest, "dependencies").into_iter().filter(|k| k.starts_with("wonder-")).collect();
         assert_eq!(wonders, known, "dependencies of {name}");
+    }
+    for (name, known) in TESTS_MAY_KNOW {
+        let manifest = read(&root().join(format!("tests/{name}/Cargo.toml")));
+        let sections = ["dependencies", "dev-dependencies"];
+        let wonders: Vec<String> = sections
+            .into_iter()
+            .flat_map(|section| keys(&manifest, section))
+            .filter(|key| key.starts_with("wonder-"))
+            .collect();
+        assert_eq!(wonders, known, "dependencies of tests/{name}");
     }
     let listed: Vec<&str> = MAY_KNOW.iter().map(|(name, _)| *name).collect();
     for entry in std::fs::read_dir(root().join("crates")).expect("crates/ is there") {

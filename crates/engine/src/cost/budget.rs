@@ -6,7 +6,7 @@ use wonder_core::Time;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::{Budget, Bundle, OnExceeded};
 
-use crate::timeline::{BudgetChange, BudgetNews, Timeline};
+use crate::timeline::{BudgetChange, BudgetEvent, Timeline};
 
 /// One budget: of the run, of a node, or what a parent allows.
 #[derive(Clone, Debug, Serialize)]
@@ -72,11 +72,11 @@ pub fn budgets(bundle: &Bundle, timeline: &Timeline, now: Time) -> Vec<BudgetBil
         all.push(BudgetBill::of(Whose::Run, budget, &used(), timeline));
     }
     if let Some(allowed) = timeline.allowance {
-        let told = |amount: u64| (amount > 0).then_some(amount);
+        let some = |amount: u64| (amount > 0).then_some(amount);
         let budget = Budget {
-            usd_micros: told(allowed.usd_micros),
-            tokens: told(allowed.tokens),
-            calls: told(allowed.calls),
+            usd_micros: some(allowed.usd_micros),
+            tokens: some(allowed.tokens),
+            calls: some(allowed.calls),
             on_exceeded: OnExceeded::Fail,
             ..Budget::default()
         };
@@ -127,7 +127,7 @@ impl BudgetBill {
         bill
     }
 
-    fn learn(&mut self, news: &BudgetNews) {
+    fn learn(&mut self, news: &BudgetEvent) {
         let ours = match &self.whose {
             Whose::Run => news.node.is_none(),
             Whose::Node(name) => news.node.as_deref() == Some(name),

@@ -31,15 +31,24 @@ pub struct Outline {
     /// Of a dag: who goes first when places are short.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ready_order: Vec<Name>,
+    /// Nodes that workers perform, in the order in which they are expected to be sent out first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dispatch_order: Vec<Name>,
     pub critical_path: CriticalPath,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fan_outs: Vec<FanOutPlan>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loops: Vec<LoopPlan>,
+    /// What only the run's data can decide.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<ChoicePlan>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitPlan>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallPlan>,
+    /// Why the expected run does not complete, as far as mocks tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stops: Option<String>,
     pub duration: DurationPlan,
     pub cost: CostPlan,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,22 +75,25 @@ pub struct PlannedNode {
     /// The same for its time; none without a timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst_ms: Option<u64>,
-    /// When it is expected to run, from the start of the run.
-    pub starts_ms: u64,
-    pub ends_ms: u64,
+    /// How often it is expected to run.
+    pub visits: u64,
+    /// When it is expected to run first and to end last, from the start of the run; none: it is not.
+    pub starts_ms: Option<u64>,
+    pub ends_ms: Option<u64>,
 }
 
 /// A number, and where it comes from.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Guess {
     pub amount: u64,
     pub origin: Origin,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// The file says so: an `estimate`, a mock's delay or usage, a sleep, or work that takes none.
+    #[default]
     Written,
     /// From past runs.
     Learnt,
@@ -98,7 +110,7 @@ pub enum Origin {
 /// A bound, or what is known of it and why there is none.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Total {
-    /// The bound; without one, what is known, with everything that has no bound counted once.
+    /// The bound; without one, what is known: loops count as often as is expected, all else once.
     pub known: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unbounded: Vec<String>,
@@ -155,9 +167,21 @@ pub struct FanInPlan {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct LoopPlan {
     pub nodes: Vec<Name>,
-    /// How often a token can go back in it; none: nothing bounds it.
+    /// How often a token can go back in it; none: no bound is written, a condition ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns_max: Option<u64>,
+    /// How often the expected run goes through it.
+    pub passes_expected: u64,
+}
+
+/// A condition that only the run can decide.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct ChoicePlan {
+    pub node: Name,
+    /// Where it may lead; of a dag's unit itself, whether it runs.
+    pub among: Vec<Name>,
+    /// Where the expected run goes: the longest way, or all of them where all that fit are taken.
+    pub counted: Vec<Name>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -203,7 +227,8 @@ pub enum Callee {
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct DurationPlan {
-    /// Each loop once, one branch where data decides how many, waits for people and events as nothing.
+    /// As the engine goes with these estimates: where only data decides, the longest way, each loop once and
+    /// one branch; waits for people and events as nothing.
     pub expected_ms: u64,
     /// It cannot be less than this with these estimates: the critical path, or the work for the places.
     pub lower_bound_ms: u64,

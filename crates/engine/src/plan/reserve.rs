@@ -2,14 +2,14 @@
 //! attempts the policies allow. Only the run knows a call's input, so a size is assumed for it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
+use wonder_core::backoff::longest_ms;
 use wonder_core::cost::Allowance;
-use wonder_core::def::{Backoff, BackoffKind, Implementation, LlmCall, Name, NodeTimeout, OnFailure, Prices};
+use wonder_core::def::{Backoff, Implementation, LlmCall, Name, OnFailure, Prices};
+use wonder_core::default_rules::{Happened, default_rule};
 use wonder_core::error::ErrorKind;
-use wonder_core::graph::{Graph, MapTree, Node, NodeInput, Perform, Response, Rule, Task};
-use wonder_core::mock;
-use wonder_core::reserve::{worst_call, written_bytes};
+use wonder_core::graph::{Graph, MapTree, Node, NodeInput, Perform, Response, Step, Task};
+use wonder_core::reserve::{worst_call, worst_task, written_bytes};
 
 /// What a call's input is taken to have where only the run can tell.
 pub(super) const INPUT_BYTES_ASSUMED: u64 = 4_096;
@@ -27,35 +27,22 @@ pub(super) struct Priced<'p> {
     pub(super) prices: &'p BTreeMap<Name, Prices>,
 }
 
-/// The reservation of one attempt, and the models without a price in it.
-#[derive(Default)]
-pub(super) struct Reserve {
-    pub(super) allowance: Allowance,
-    pub(super) unpriced: BTreeSet<Name>,
-}
-
 impl Priced<'_> {
-    pub(super) fn task(self, node: &Node, task: &Task) -> Reserve {
-        let mut reserve = Reserve::default();
-        let input_bytes = input_bytes(node);
-        for step in &task.steps {
-            match &step.action.def.implementation {
-                Implementation::LlmCall(call) => self.call(node, call, input_bytes, &mut reserve),
-                Implementation::Mock(mock) => reserve.allowance.add(&mock::worst(mock)),
-                _ => {}
-            }
-        }
-        reserve
+    /// The reservation of one attempt, and the models without a price in it.
+    pub(super) fn task(self, node: &Node, task: &Task) -> (Allowance, BTreeSet<Name>) {
+        let (bytes, mut unpriced) = (input_bytes(node), BTreeSet::new());
+        let allowance = worst_task(task, |call| self.call(node, call, bytes, &mut unpriced));
+        (allowance, unpriced)
     }
 
     /// By the dearest of the models that a response may switch to.
-    fn call(self, node: &Node, call: &LlmCall, input_bytes: u64, reserve: &mut Reserve) {
+    fn call(self, node: &Node, call: &LlmCall, input_bytes: u64, unpriced: &mut BTreeSet<Name>) -> Allowance {
         let mut worst = Allowance::default();
         for model in self.models(node, call) {
             let profile = self.graph.models.get(&model);
             let prices = self.prices(&model);
             if prices.is_none() {
-                reserve.unpriced.insert(model.clone());
+                unpriced.insert(model.clone());
             }
             let bytes = written_bytes(self.graph, call).saturating_add(input_bytes);
             let one = worst_call(call, profile, &prices.unwrap_or_default(), bytes);
@@ -63,7 +50,7 @@ impl Priced<'_> {
             worst.tokens = worst.tokens.max(one.tokens);
             worst.calls = worst.calls.max(one.calls);
         }
-        reserve.allowance.add(&worst);
+        worst
     }
 
     /// None: nobody has said what it costs.
@@ -115,49 +102,24 @@ fn literal_bytes(tree: &MapTree) -> Option<u64> {
     }
 }
 
-/// What a node says about failure.
-struct Asked<'a> {
-    rules: &'a [Rule],
-    /// Nothing about timeouts.
-    silent: bool,
-    is_worker: bool,
-}
-
-/// How often a node may be attempted, and what that brings with it.
+/// How often a node may be attempted, and all the waits between that, at their longest.
 #[derive(Debug)]
 pub(super) struct Attempts {
     pub(super) max: u64,
-    /// All the waits between them, at their longest.
     pub(super) backoff_ms: u64,
-    /// What a response may put behind the node.
-    pub(super) validators: Vec<Arc<Task>>,
 }
 
 impl Attempts {
-    pub(super) fn of(graph: &Graph, node: &Node) -> Attempts {
-        let Some(task) = node.task() else {
-            return Attempts { max: 1, backoff_ms: 0, validators: Vec::new() };
-        };
-        let silent = node.on_timeout == NodeTimeout::Fail;
-        let asked =
-            Asked { rules: &node.on_error, silent, is_worker: matches!(node.perform, Perform::Worker(_)) };
-        Attempts::asked(graph, task, asked)
-    }
-
-    /// Of a validator that a response put behind a node: it has no rules of its own.
-    pub(super) fn of_validator(graph: &Graph, task: &Task) -> Attempts {
-        Attempts::asked(graph, task, Asked { rules: &[], silent: true, is_worker: true })
-    }
-
     /// By the task's own retry, the node's and the workflow's rules and the defaults, as far as their order
     /// lets them be asked. What people decide to try again is theirs to count.
-    fn asked(graph: &Graph, task: &Task, asked: Asked<'_>) -> Attempts {
-        let mut attempts = Attempts { max: 1, backoff_ms: 0, validators: Vec::new() };
+    pub(super) fn of(graph: &Graph, node: &Node) -> Attempts {
+        let mut attempts = Attempts { max: 1, backoff_ms: 0 };
+        let Some(task) = node.task() else { return attempts };
         let asks = task.steps.iter().any(|step| step.on_failure == OnFailure::Retry);
         if let Some(retry) = task.retry.filter(|_| asks) {
             attempts.more(retry.max_attempts.saturating_sub(1), &retry.backoff);
         }
-        for rule in asked.rules.iter().chain(&graph.on_error) {
+        for rule in node.on_error.iter().chain(&graph.on_error) {
             match &rule.response {
                 Response::SwitchModel if !has_fallbacks(graph, task) => {}
                 Response::Goto(_) | Response::LoopWithFeedback { to: Some(_) } => {}
@@ -166,48 +128,28 @@ impl Attempts {
                         return attempts;
                     }
                 }
-                response => {
-                    attempts.more(rule.max, &rule.backoff);
-                    if let Response::AddValidator { task } = response {
-                        attempts.validators.push(Arc::clone(task));
-                    }
-                }
+                _ => attempts.more(rule.max, &rule.backoff),
             }
         }
-        if asked.is_worker {
-            attempts.defaults(graph, task, asked.silent && task.retry.is_none());
+        if let Perform::Worker(task) = &node.perform {
+            attempts.defaults(graph, node, task);
         }
         attempts
     }
 
-    /// What is done when nobody wrote anything.
-    fn defaults(&mut self, graph: &Graph, task: &Task, silent: bool) {
-        let any = |test: fn(&Implementation) -> bool| {
-            task.steps.iter().any(|step| test(&step.action.def.implementation))
-        };
-        let scripted = |kind: ErrorKind| {
-            task.steps.iter().any(|step| match &step.action.def.implementation {
-                Implementation::Mock(mock) => {
-                    mock.outcomes.iter().flat_map(|outcome| &outcome.error).any(|error| error.kind == kind)
-                }
-                _ => false,
-            })
-        };
-        let timed = task.steps.iter().any(|step| step.action.def.execution.timeout_ms.is_some());
-        let answers = task.steps.iter().any(|step| match &step.action.def.implementation {
-            Implementation::LlmCall(call) => call.output_schema.is_some() || step.action.produces.is_some(),
-            Implementation::Mock(_) => step.action.produces.is_some(),
-            _ => false,
-        });
-        let scores = any(|kind| matches!(kind, Implementation::Assert(assert) if assert.score.is_some()));
-        let tries = [
-            (silent && (timed || scripted(ErrorKind::Timeout)), 3),
-            (has_fallbacks(graph, task), 1),
-            (answers || scripted(ErrorKind::ContractViolation), 1),
-            (scores || scripted(ErrorKind::QualityBelowThreshold), 2),
-        ];
-        for (_, times) in tries.into_iter().filter(|(can, _)| *can) {
-            self.more(times, &Backoff::default());
+    /// What is done when nobody wrote anything, about each kind of failure that can come.
+    fn defaults(&mut self, graph: &Graph, node: &Node, task: &Task) {
+        let mut rules = BTreeMap::new();
+        for step in &task.steps {
+            for kind in failures(step) {
+                let happened = Happened { kind, step: Some(&step.reference), expired: false };
+                rules.extend(default_rule(node, &happened));
+            }
+        }
+        for rule in rules.values().filter(|rule| rule.response.runs_again()) {
+            if !matches!(rule.response, Response::SwitchModel) || has_fallbacks(graph, task) {
+                self.more(rule.max, &rule.backoff);
+            }
         }
     }
 
@@ -215,6 +157,34 @@ impl Attempts {
         self.max = self.max.saturating_add(times.into());
         self.backoff_ms = self.backoff_ms.saturating_add(waits_ms(backoff, times.into()));
     }
+}
+
+/// The kinds of failure of a step that the defaults may have an answer to.
+fn failures(step: &Step) -> Vec<ErrorKind> {
+    let action = &step.action;
+    let mut kinds = Vec::new();
+    if action.def.execution.timeout_ms.is_some() {
+        kinds.push(ErrorKind::Timeout);
+    }
+    match &action.def.implementation {
+        Implementation::LlmCall(call) => {
+            kinds.push(ErrorKind::ModelRefused);
+            if call.output_schema.is_some() || action.produces.is_some() {
+                kinds.push(ErrorKind::ContractViolation);
+            }
+        }
+        Implementation::Mock(mock) => {
+            kinds.extend(mock.outcomes.iter().flat_map(|outcome| &outcome.error).map(|error| error.kind));
+            if action.produces.is_some() {
+                kinds.push(ErrorKind::ContractViolation);
+            }
+        }
+        Implementation::Assert(assert) if assert.score.is_some() => {
+            kinds.push(ErrorKind::QualityBelowThreshold);
+        }
+        _ => {}
+    }
+    kinds
 }
 
 fn has_fallbacks(graph: &Graph, task: &Task) -> bool {
@@ -225,20 +195,9 @@ fn has_fallbacks(graph: &Graph, task: &Task) -> bool {
     calls.filter_map(|model| graph.models.get(&model.text)).any(|profile| !profile.fallbacks.is_empty())
 }
 
-/// All the waits of so many tries, without the luck of a jitter.
+/// All the waits of so many tries at their longest.
 pub(super) fn waits_ms(backoff: &Backoff, times: u64) -> u64 {
-    let wait = |k: u64| {
-        let whole = match backoff.kind {
-            BackoffKind::None => 0,
-            BackoffKind::Linear => backoff.initial_delay_ms.saturating_mul(k),
-            BackoffKind::Exponential => backoff.initial_delay_ms.saturating_mul(1 << (k - 1).min(40)),
-        };
-        whole.min(backoff.max_delay_ms)
-    };
-    if backoff.kind == BackoffKind::None {
-        return 0;
-    }
     let summed = times.min(WAITS_SUMMED_MAX);
-    let first = (1..=summed).map(wait).fold(0, u64::saturating_add);
-    first.saturating_add(backoff.max_delay_ms.saturating_mul(times - summed))
+    let first = (1..=summed as u32).map(|k| longest_ms(backoff, k)).fold(0, u64::saturating_add);
+    first.saturating_add(longest_ms(backoff, u32::MAX).saturating_mul(times - summed))
 }

@@ -4,29 +4,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wonder_core::backoff::TRIES;
-use wonder_core::cost::Allowance;
+use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::{Estimate, GateTimeout, Implementation, Name};
 use wonder_core::error::Failure;
 use wonder_core::graph::{
-    Action, CallSpec, CalleeSpec, Coordinated, GateSpec, Node, Perform, SleepSpec, Task,
+    Action, CallSpec, CalleeSpec, Coordinated, GateSpec, Node, Perform, Response, SleepSpec, Step, Task,
 };
+use wonder_core::schedule::{self, DURATION_MS_UNKNOWN};
 use wonder_core::time::parse_duration_ms;
 
-use super::fold::Amount;
 use super::report::{CallPlan, Callee, Guess, Origin, Outline, Total, WaitKind, WaitPlan};
-use super::reserve::{Attempts, Priced, Reserve, waits_ms};
-
-/// What a node is taken to last when nobody knows; the core's ready order takes the same.
-pub(super) const DURATION_MS_UNKNOWN: u64 = 1_000;
+use super::reserve::{Attempts, Priced, waits_ms};
 
 /// One visit.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Work {
     pub(super) actions: Vec<Name>,
     /// A worker does it, so that `max_parallel` counts it.
     pub(super) is_task: bool,
     pub(super) duration: Guess,
     pub(super) cost: Guess,
+    /// By the file or past runs, whatever a mock would take.
+    pub(super) estimate: Estimate,
     pub(super) attempts_max: u64,
     /// What one attempt reserves.
     pub(super) attempt: Allowance,
@@ -61,13 +60,8 @@ pub(super) struct Setting<'s> {
 impl Work {
     /// `called`: whom it calls, and the plan of that.
     pub(super) fn of(node: &Node, setting: &Setting<'_>, called: Option<(Callee, Option<&Outline>)>) -> Work {
-        let mut work = Work::nothing();
-        if let Some(may) = node.may_mutate {
-            let why = format!("`{}` may add up to {} nodes to its run", node.reference, may.max_nodes);
-            for open in [&mut work.open.usd, &mut work.open.tokens, &mut work.open.calls] {
-                open.push(why.clone());
-            }
-        }
+        let mut work = Work { running_ms: Some(0), waiting_ms: Some(0), ..Work::default() };
+        work.may_grow(node, setting);
         let attempts = Attempts::of(setting.priced.graph, node);
         work.attempts_max = attempts.max;
         match &node.perform {
@@ -79,23 +73,14 @@ impl Work {
             Perform::Pass => {}
             Perform::Review => work.wait = Some(person(node, "Review the result".to_owned(), None)),
         }
-        for validator in &attempts.validators {
-            work.validated(node, validator, setting, attempts.max);
-        }
         work.running_ms = work.running_ms.map(|ms| ms.saturating_add(attempts.backoff_ms));
-        work.by_estimate(node.estimate, Origin::Written);
-        if node
-            .estimate
-            .is_none_or(|estimate| estimate.duration_ms.is_none() || estimate.usd_micros.is_none())
-        {
-            work.by_learnt(node.estimate, setting);
-        }
+        work.by_estimate(node, setting);
         work
     }
 
-    /// How long it is expected to take; what waits for people and events has no bound.
-    pub(super) fn expected(&self) -> Amount {
-        Amount { known: self.duration.amount, open: self.duration.origin == Origin::Waits }
+    /// What one attempt is expected to report.
+    pub(super) fn spend(&self) -> Spend {
+        Spend { usd_micros: self.cost.amount, duration_ms: self.duration.amount, ..Spend::default() }
     }
 
     /// Why its wait has no bound.
@@ -108,75 +93,76 @@ impl Work {
         })
     }
 
-    fn nothing() -> Work {
-        let none = Guess { amount: 0, origin: Origin::Written };
-        Work {
-            actions: Vec::new(),
-            is_task: false,
-            duration: none,
-            cost: none,
-            attempts_max: 1,
-            attempt: Allowance::default(),
-            worst: Allowance::default(),
-            open: Open::default(),
-            running_ms: Some(0),
-            waiting_ms: Some(0),
-            wait: None,
-            call: None,
-        }
-    }
-
-    fn by_estimate(&mut self, estimate: Option<Estimate>, origin: Origin) {
-        let Some(estimate) = estimate else { return };
+    /// What the file or past runs say is more than what can be guessed.
+    fn by_estimate(&mut self, node: &Node, setting: &Setting<'_>) {
+        let written = node.estimate.unwrap_or_default();
+        let estimate = schedule::estimate(node.estimate, setting.learnt.get(setting.reference));
+        let origin = |written: Option<u64>| if written.is_some() { Origin::Written } else { Origin::Learnt };
+        self.estimate = estimate;
         if let Some(amount) = estimate.duration_ms {
-            self.duration = Guess { amount, origin };
+            self.duration = Guess { amount, origin: origin(written.duration_ms) };
         }
         if let Some(amount) = estimate.usd_micros {
-            self.cost = Guess { amount, origin };
+            self.cost = Guess { amount, origin: origin(written.usd_micros) };
             // Whoever says what it costs need not be told that it is not known.
             self.open.expected_usd.clear();
         }
     }
 
-    /// What past runs taught, where the file says nothing.
-    fn by_learnt(&mut self, written: Option<Estimate>, setting: &Setting<'_>) {
-        let Some(learnt) = setting.learnt.get(setting.reference) else { return };
-        let written = written.unwrap_or_default();
-        let left = Estimate {
-            duration_ms: learnt.duration_ms.filter(|_| written.duration_ms.is_none()),
-            usd_micros: learnt.usd_micros.filter(|_| written.usd_micros.is_none()),
-        };
-        self.by_estimate(Some(left), Origin::Learnt);
-    }
-
     fn task(&mut self, node: &Node, task: &Task, setting: &Setting<'_>, attempts: &Attempts) {
         self.actions = kinds(task);
         self.is_task = true;
-        self.duration = expected_ms(task);
-        let Reserve { allowance, unpriced } = setting.priced.task(node, task);
+        self.guess(task);
+        let (allowance, unpriced) = setting.priced.task(node, task);
         self.attempt = allowance;
         self.worst = times(allowance, attempts.max);
-        self.cost = match task.steps.iter().any(|step| calls_model(&step.action)) {
-            true if !unpriced.is_empty() => Guess { amount: allowance.usd_micros, origin: Origin::Unknown },
-            true => Guess { amount: allowance.usd_micros, origin: Origin::Worst },
-            false => Guess { amount: mocked_usd_micros(task), origin: Origin::Written },
-        };
+        let calls_model = |step: &Step| matches!(step.action.def.implementation, Implementation::LlmCall(_));
+        if task.steps.iter().any(calls_model) {
+            let origin = if unpriced.is_empty() { Origin::Worst } else { Origin::Unknown };
+            self.cost = Guess { amount: allowance.usd_micros, origin };
+        }
         self.open.unpriced(&unpriced);
         let own = node.timeout_ms.filter(|_| !node.timeout_adaptive);
         let one = own.or_else(|| steps_ms(task));
         self.running_ms = one.map(|ms| ms.saturating_mul(attempts.max));
     }
 
-    /// A response may put this behind the node, where every attempt that completes goes through it.
-    fn validated(&mut self, node: &Node, validator: &Task, setting: &Setting<'_>, visits: u64) {
-        let attempts = Attempts::of_validator(setting.priced.graph, validator);
-        let Reserve { allowance, unpriced } = setting.priced.task(node, validator);
-        self.worst.add(&times(allowance, visits.saturating_mul(attempts.max)));
-        self.open.unpriced(&unpriced);
-        let one: Option<u64> = validator.timeout_ms.or_else(|| steps_ms(validator));
-        let all = one.map(|ms| ms.saturating_mul(attempts.max).saturating_add(attempts.backoff_ms));
-        self.running_ms =
-            self.running_ms.zip(all).map(|(ms, all)| ms.saturating_add(all.saturating_mul(visits)));
+    /// What is written of a mock, nothing for what the task does itself, else a second for all of it.
+    fn guess(&mut self, task: &Task) {
+        for step in &task.steps {
+            match &step.action.def.implementation {
+                Implementation::Mock(mock) => {
+                    let first = mock.outcomes.first().cloned().unwrap_or_default();
+                    self.duration.amount = self.duration.amount.saturating_add(first.delay_ms.unwrap_or(0));
+                    self.cost.amount = self.cost.amount.saturating_add(first.usage.usd_micros);
+                }
+                Implementation::UpdateContext(_) | Implementation::Assert(_) => {}
+                _ => self.duration.origin = Origin::Unknown,
+            }
+        }
+        if self.duration.origin == Origin::Unknown {
+            self.duration.amount = self.duration.amount.max(DURATION_MS_UNKNOWN);
+        }
+    }
+
+    /// What a run may add to itself has no bound before it does.
+    fn may_grow(&mut self, node: &Node, setting: &Setting<'_>) {
+        let reference = &node.reference;
+        let added = node
+            .may_mutate
+            .map(|may| format!("`{reference}` may add up to {} nodes to its run", may.max_nodes));
+        let rules = node.on_error.iter().chain(&setting.priced.graph.on_error);
+        let behind = rules.filter_map(|rule| match &rule.response {
+            Response::AddValidator { task } => {
+                Some(format!("`{}` may be put behind `{reference}`", task.name))
+            }
+            _ => None,
+        });
+        for why in added.into_iter().chain(behind.filter(|_| node.task().is_some())) {
+            for open in [&mut self.open.usd, &mut self.open.tokens, &mut self.open.calls] {
+                open.push(why.clone());
+            }
+        }
     }
 
     fn coordinated(
@@ -285,7 +271,11 @@ impl Open {
         let cost = &child.cost;
         let told = |total: &Total| -> Vec<String> {
             // What was said of a child of the child has its name on it already.
-            let name = |why: &String| if why.starts_with("in `") { why.clone() } else { named(child, why) };
+            let of = &child.workflow;
+            let name = |why: &String| match why.starts_with("in `") {
+                true => why.clone(),
+                false => format!("in `{of}`: {why}"),
+            };
             total.unbounded.iter().map(name).collect()
         };
         self.expected_usd.extend(told(&cost.expected_usd_micros));
@@ -300,10 +290,6 @@ pub(super) fn calls_itself(workflow: &str) -> String {
     format!("`{workflow}` calls itself")
 }
 
-fn named(child: &Outline, why: &str) -> String {
-    format!("in `{}`: {why}", child.workflow)
-}
-
 fn times(allowance: Allowance, times: u64) -> Allowance {
     Allowance {
         usd_micros: allowance.usd_micros.saturating_mul(times),
@@ -314,35 +300,6 @@ fn times(allowance: Allowance, times: u64) -> Allowance {
 
 fn kinds(task: &Task) -> Vec<Name> {
     task.steps.iter().map(|step| step.action.def.implementation.kind().into()).collect()
-}
-
-fn calls_model(action: &Action) -> bool {
-    matches!(action.def.implementation, Implementation::LlmCall(_))
-}
-
-fn mocked_usd_micros(task: &Task) -> u64 {
-    let of = |action: &Action| match &action.def.implementation {
-        Implementation::Mock(mock) => mock.outcomes.first().map_or(0, |first| first.usage.usd_micros),
-        _ => 0,
-    };
-    task.steps.iter().map(|step| of(&step.action)).fold(0, u64::saturating_add)
-}
-
-/// What is written of a mock, nothing for what the task does itself, else a second for all of it.
-fn expected_ms(task: &Task) -> Guess {
-    let (mut known, mut origin) = (0u64, Origin::Written);
-    for step in &task.steps {
-        match &step.action.def.implementation {
-            Implementation::Mock(mock) => {
-                let first = mock.outcomes.first().and_then(|outcome| outcome.delay_ms).unwrap_or(0);
-                known = known.saturating_add(first);
-            }
-            Implementation::UpdateContext(_) | Implementation::Assert(_) => {}
-            _ => origin = Origin::Unknown,
-        }
-    }
-    let amount = if origin == Origin::Unknown { known.max(DURATION_MS_UNKNOWN) } else { known };
-    Guess { amount, origin }
 }
 
 /// All actions of a task, one after the other.

@@ -27,7 +27,7 @@ pub struct NodeView {
     /// Its ref, which is unique in the graph.
     pub id: Name,
     pub kind: NodeKind,
-    /// The task it executes, if that has a name of its own or was made for it.
+    /// The task it executes, if that is written apart from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Name>,
     /// What its task does to the world.
@@ -63,7 +63,7 @@ pub enum NodeKind {
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct EdgeView {
-    /// The ref of the transition; of a dag's need `NEEDED->NODE`.
+    /// The ref of the transition; of a dag's need, and of what the run put behind a node, `FROM->TO`.
     pub id: Name,
     pub from: Name,
     pub to: Name,
@@ -173,7 +173,7 @@ fn node_view(before: &Graph, now: &Graph, node: &Node, stands: Stands) -> NodeVi
     NodeView {
         id: node.reference.clone(),
         kind,
-        task: node.task().map(|task| task.name.clone()),
+        task: node.task().map(|task| task.name.clone()).filter(|name| now.tasks.contains_key(name)),
         effect: node.task().map(|task| task.effect).unwrap_or_default(),
         initial,
         added: before.find_node(&node.reference).is_none(),
@@ -184,7 +184,40 @@ fn node_view(before: &Graph, now: &Graph, node: &Node, stands: Stands) -> NodeVi
 }
 
 fn edges(before: &Graph, now: &Graph) -> Vec<EdgeView> {
-    let mut edges: Vec<EdgeView> = Vec::new();
+    let mut edges = needs(before, now);
+    // What the run put behind a node is reached from it alone, and goes on as the node does.
+    for node in &now.nodes {
+        if let Some(behind) = node.behind.map(|ix| &now.node(ix).reference) {
+            edges.push(EdgeView { added: true, ..plain(&node.reference, behind) });
+        }
+    }
+    // Within a dag's unit transitions lead from its spread to its gather: not edges that anybody wrote.
+    let written = now.transitions.iter().filter(|transition| {
+        let (from, to) = (now.node(transition.from), now.node(transition.to));
+        from.unit.is_none() || from.unit != to.unit
+    });
+    edges.extend(written.map(|transition| edge(before, now, transition)));
+    edges
+}
+
+/// An edge that is no transition.
+fn plain(from: &Name, to: &Name) -> EdgeView {
+    EdgeView {
+        id: format!("{from}->{to}").into(),
+        from: from.clone(),
+        to: to.clone(),
+        on: On::Success,
+        condition: None,
+        spread: None,
+        joins: false,
+        max_iterations: None,
+        added: false,
+    }
+}
+
+/// Of a dag: from each unit to those that need it.
+fn needs(before: &Graph, now: &Graph) -> Vec<EdgeView> {
+    let mut edges = Vec::new();
     for unit in &now.units {
         for needed in &unit.needs {
             let (from, to) = (&now.unit(*needed).reference, &unit.reference);
@@ -195,24 +228,13 @@ fn edges(before: &Graph, now: &Graph) -> Vec<EdgeView> {
                 })
             };
             edges.push(EdgeView {
-                id: format!("{from}->{to}").into(),
-                from: from.clone(),
-                to: to.clone(),
-                on: On::Success,
                 condition: unit.when.as_ref().map(|when| when.text().to_owned()),
-                spread: None,
                 joins: unit.needs.len() > 1,
-                max_iterations: None,
                 added: !known(before),
+                ..plain(from, to)
             });
         }
     }
-    // Within a dag's unit transitions lead from its spread to its gather: not edges that anybody wrote.
-    let written = now.transitions.iter().filter(|transition| {
-        let (from, to) = (now.node(transition.from), now.node(transition.to));
-        from.unit.is_none() || from.unit != to.unit
-    });
-    edges.extend(written.map(|transition| edge(before, now, transition)));
     edges
 }
 

@@ -8,33 +8,38 @@ use wonder_core::def::Name;
 use wonder_core::event::GateId;
 use wonder_core::input::StartRun;
 use wonder_core::{Input, RunStatus};
-use wonder_engine::{Act, Answer, Drive, EngineError, Reply, Request, Response, Signal, Start};
+use wonder_engine::{Act, Answer, EngineError, Reply, Request, Response, Signal, Start};
 
 use super::children::{NewRun, seed};
 use super::hosted::DEFAULT_PROJECT;
 use super::{Asker, Driver, Refusal, Turn, Waiter, closing};
 use crate::Leaving;
+use crate::embedded::{Drive, Embedded};
 
 impl Driver {
-    pub(super) fn ask(&mut self, turn: &mut Turn, request: Request, reply: Asker) {
+    pub(super) fn ask(&mut self, turn: &mut Turn, asked: Embedded, reply: Asker) {
         if matches!(self.leaving, Some((Leaving::Now, _))) {
             reply.answer(Err(closing()));
             return;
         }
+        let (request, drive) = match asked {
+            Embedded::Ask { request, drive } => (request, drive),
+            Embedded::Adopt { run } => {
+                let run: Name = run.into();
+                let adopted = self.adopt(turn, &run).map(|()| run);
+                return turn.replies.push((reply, adopted));
+            }
+        };
         let stays_ms = match &request {
             Request::Start(start) => start.wait_ms,
             _ => 0,
         };
         let done = match request {
-            Request::Start(start) => self.start(turn, *start),
-            Request::Act { run, act, drive } => self.act(turn, &run.into(), act, drive),
-            Request::Fork(fork) => self.fork(turn, *fork),
-            Request::Answer(answer) => self.answer(turn, answer),
-            Request::Signal(signal) => self.signal(turn, signal),
-            Request::Adopt { run } => {
-                let run: Name = run.into();
-                self.adopt(turn, &run).map(|()| run)
-            }
+            Request::Start(start) => self.start(turn, *start, drive),
+            Request::Act { run, act } => self.act(turn, &run.into(), act, drive),
+            Request::Fork(fork) => self.fork(turn, *fork, drive),
+            Request::Answer(answer) => self.answer(turn, answer, drive),
+            Request::Signal(signal) => self.signal(turn, signal, drive),
             Request::Wait { run, wait_ms } => return self.wait(turn, run.into(), wait_ms, reply),
             Request::Find { run } if self.runs.contains_key(&*run) => Ok(run.into()),
             // Asked when a reader found the run to be damaged: if it is, it is set aside.
@@ -58,7 +63,7 @@ impl Driver {
         self.view(run).map(|view| Response::Run(Box::new(view)))
     }
 
-    fn start(&mut self, turn: &mut Turn, start: Start) -> Reply<Name> {
+    fn start(&mut self, turn: &mut Turn, start: Start, drive: Drive) -> Reply<Name> {
         let id: Name = start.id.unwrap_or_else(|| ulid::Ulid::generate().to_string()).into();
         if self.is_known(turn, &id)? {
             // Asked twice, because the first answer was lost.
@@ -76,9 +81,12 @@ impl Driver {
             callable.insert(name, definition);
         }
         let mut core = StartRun::new(id.clone(), start.input);
-        core.seed = seed(&id);
+        core.seed = start.options.seed.unwrap_or_else(|| seed(&id));
+        core.limits = start.options.limits.unwrap_or_default();
+        core.timeout_ms = start.options.timeout_ms;
+        core.queued = start.options.queued;
         core.max_parallel = start.max_parallel;
-        if start.drive == Drive::On {
+        if drive == Drive::On {
             self.shared.drive(&id);
         }
         let new = NewRun {
@@ -111,6 +119,7 @@ impl Driver {
             Act::Resume { .. } if matches!(status, RunStatus::Running | RunStatus::Cancelling) => None,
             Act::Resume { by } => Some(Input::Resume { by: by.into() }),
             Act::Retry { by } => Some(Input::Retry { by: by.into() }),
+            Act::Release => Some(Input::Release),
         };
         if let Some(input) = input {
             self.deliver(turn, &id, input).map_err(refused)?;
@@ -121,16 +130,16 @@ impl Driver {
         Ok(id)
     }
 
-    fn answer(&mut self, turn: &mut Turn, answer: Answer) -> Reply<Name> {
+    fn answer(&mut self, turn: &mut Turn, answer: Answer, drive: Drive) -> Reply<Name> {
         let no_gate = || EngineError::no_such_gate(&answer.gate);
         let (run, number) = answer.gate.rsplit_once(':').ok_or_else(no_gate)?;
         let (run, gate) = (Name::from(run), GateId(number.parse().map_err(|_| no_gate())?));
         let input = Input::GateAnswered { gate, answer: answer.answer, by: answer.by.into() };
-        self.tell_and_drive(turn, run, input, answer.drive)
+        self.tell_and_drive(turn, run, input, drive)
     }
 
-    fn signal(&mut self, turn: &mut Turn, signal: Signal) -> Reply<Name> {
-        let Signal { run, event, key, payload, keep, drive } = signal;
+    fn signal(&mut self, turn: &mut Turn, signal: Signal, drive: Drive) -> Reply<Name> {
+        let Signal { run, event, key, payload, keep } = signal;
         let input = Input::EventArrived { name: event.into(), key, payload, keep };
         self.tell_and_drive(turn, run.into(), input, drive)
     }

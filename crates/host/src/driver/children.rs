@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wonder_core::Input;
 use wonder_core::command::ChildOrder;
 use wonder_core::cost::Allowance;
 use wonder_core::def::Name;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::Graph;
-use wonder_core::input::{ChildOutcome, Parent, StartRun};
+use wonder_core::input::{ChildOutcome, StartRun};
+use wonder_core::{Input, child_refused, child_start, child_unknown};
 use wonder_engine::{EngineError, Reply};
 
 use super::{Driver, Hosted, Refusal, RunMessage, Turn};
@@ -60,26 +60,11 @@ impl Driver {
         let above = &self.runs[parent];
         let Some(definition) = above.callable.get(&order.workflow).copied() else {
             let known: Vec<&str> = above.callable.keys().map(|name| &**name).collect();
-            let message = format!(
-                "there is no workflow {} to call; this run knows {}",
-                order.workflow,
-                known.join(", ")
-            );
-            return Err(Failure::new(ErrorKind::Internal, message));
+            return Err(child_unknown(&order.workflow, &known));
         };
         let graph = self.definitions.graph(definition, &self.store.reader()).map_err(internal)?;
-        let mut start = StartRun::new(order.child.clone(), order.input);
-        start.seed = seed(&order.child);
-        start.parent = Some(Parent {
-            run: parent.clone(),
-            token: order.token,
-            attempt: order.attempt,
-            depth: order.depth,
-        });
-        start.allowance = order.allowance;
-        start.on_exceeded = order.on_exceeded;
-        start.timeout_ms = order.timeout_ms;
-        start.max_parallel = above.run.state().start.as_ref().and_then(|start| start.max_parallel);
+        let workflow = order.workflow.clone();
+        let start = child_start(&above.run, order);
         let new = NewRun {
             definition,
             graph,
@@ -92,20 +77,21 @@ impl Driver {
         };
         self.create_run(turn, new).map_err(|refusal| match refusal {
             Refusal::Engine(error) => internal(error),
-            Refusal::Rejected(rejection) => {
-                Failure::new(ErrorKind::ContractViolation, format!("{}: {rejection}", order.workflow))
-            }
+            Refusal::Rejected(rejection) => child_refused(&workflow, &rejection.to_string()),
         })
     }
 
     /// Starts a run: its row and its first events. If it is refused nothing is left of it.
     pub(super) fn create_run(&mut self, turn: &mut Turn, new: NewRun) -> Result<(), Refusal> {
         let NewRun { definition, graph, callable, root, project, workdir, labels, mut start } = new;
-        start.child_budgets = self.child_budgets(&callable).map_err(Refusal::Engine)?;
+        // A child has its parent's: what can be called is the same for the whole tree.
+        if start.parent.is_none() {
+            start.child_budgets = self.child_budgets(&callable).map_err(Refusal::Engine)?;
+        }
         let id = start.id.clone();
         self.add_estimates(&graph, &mut start).map_err(Refusal::Engine)?;
         if self.shared.is_driven(&root) {
-            start.queued = !self.join_limit(&id, &graph, &start.input);
+            start.queued |= !self.join_limit(&id, &graph, &start.input);
         }
         let parent = start.parent.as_ref().map(|parent| parent.run.clone());
         let new = self.new_hosted(definition, graph, root);
@@ -173,7 +159,7 @@ fn internal(error: EngineError) -> Failure {
     Failure::new(ErrorKind::Internal, error.message)
 }
 
-/// For backoff jitter: from the id, so that a child asked for twice is the same child.
+/// For backoff jitter: from the id, so that a run asked for twice is the same run.
 pub(super) fn seed(id: &str) -> u64 {
     let hash = blake3::hash(id.as_bytes());
     u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))

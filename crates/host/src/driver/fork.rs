@@ -11,11 +11,12 @@ use wonder_core::event::Event;
 use wonder_core::graph::Graph;
 use wonder_core::run::Step;
 use wonder_core::{Run, Time, run};
-use wonder_engine::{Drive, EngineError, Fork, Forked, Reply, Workflow};
+use wonder_engine::{EngineError, Fork, Forked, Reply, Workflow};
 
 use super::ask::refused;
 use super::statistics::NodeStatistics;
 use super::{Driver, Hosted, Refusal, Turn, panic_text};
+use crate::embedded::Drive;
 use crate::store::StoredRun;
 
 /// Copied events in one row.
@@ -23,7 +24,7 @@ const ROW_EVENTS: usize = 200;
 
 impl Driver {
     /// Everything about the run to be forked is committed: see `gather`.
-    pub(super) fn fork(&mut self, turn: &mut Turn, fork: Fork) -> Reply<Name> {
+    pub(super) fn fork(&mut self, turn: &mut Turn, fork: Fork, drive: Drive) -> Reply<Name> {
         let id: Name = fork.id.clone().unwrap_or_else(|| ulid::Ulid::generate().to_string()).into();
         if self.is_known(turn, &id)? {
             // Asked twice, because the first answer was lost.
@@ -40,7 +41,7 @@ impl Driver {
         };
         let events = self.store.reader().events(source.no, 0, usize::MAX)?;
         let (run, copied, step) = forked(graph, &events, &asked, self.clock.now())?;
-        if fork.drive == Drive::On {
+        if drive == Drive::On {
             self.shared.drive(&id);
         }
         self.insert_fork(turn, &id, source, run, &copied);

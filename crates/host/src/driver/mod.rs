@@ -37,6 +37,7 @@ use wonder_core::input::TaskReport;
 use wonder_core::{Input, Rejection, Time};
 use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request};
 
+use crate::embedded::Embedded;
 use crate::executor::Executor;
 use crate::shared::Shared;
 use crate::store::{Write, Writer};
@@ -84,7 +85,7 @@ impl TaskKey {
 /// Everything that can happen to the driver.
 #[derive(Debug)]
 pub(crate) enum HostEvent {
-    Ask(Request, Asker),
+    Ask(Embedded, Asker),
     Report {
         key: TaskKey,
         report: TaskReport,
@@ -382,7 +383,7 @@ impl Driver {
 }
 
 fn is_fork(event: &HostEvent) -> bool {
-    matches!(event, HostEvent::Ask(Request::Fork(_), _))
+    matches!(event, HostEvent::Ask(Embedded::Ask { request: Request::Fork(_), .. }, _))
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -9,9 +9,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use wonder_engine::{EngineError, ErrorCode, Reply, Request, Response};
+use wonder_engine::{EngineError, ErrorCode, Reply, Response};
 
 use super::{HostEvent, closing};
+use crate::embedded::Embedded;
 
 /// Requests that may be unanswered: in the queue, or waiting for a run.
 const REQUESTS_MAX: usize = 20_000;
@@ -73,7 +74,7 @@ impl Queue {
     }
 
     /// Asks the driver and waits for its answer.
-    pub(crate) async fn ask(&self, request: Request) -> Answer {
+    pub(crate) async fn ask(&self, asked: Embedded) -> Answer {
         let before = self.requests.fetch_add(1, Ordering::Relaxed);
         let counted = Counted(self.requests.clone());
         if before >= self.requests_max {
@@ -81,7 +82,7 @@ impl Queue {
         }
         let (reply, answer) = oneshot::channel();
         let asker = Asker { reply, counted };
-        self.sender.send(HostEvent::Ask(request, asker)).map_err(|_| closing())?;
+        self.sender.send(HostEvent::Ask(asked, asker)).map_err(|_| closing())?;
         answer.await.map_err(|_| closing())?
     }
 }
@@ -104,12 +105,14 @@ pub(crate) fn busy(why: String) -> EngineError {
 mod tests {
     use std::task::{Context, Poll, Waker};
 
+    use wonder_engine::Request;
+
     use super::*;
 
     #[tokio::test]
     async fn more_requests_than_it_takes_are_refused_and_nothing_else_is() {
         let (queue, inbox) = bounded(2);
-        let find = || Request::Find { run: "run".to_owned() };
+        let find = || Embedded::from(Request::Find { run: "run".to_owned() });
         let mut asked: Vec<_> = (0..2).map(|_| Box::pin(queue.ask(find()))).collect();
         for one in &mut asked {
             let polled = one.as_mut().poll(&mut Context::from_waker(Waker::noop()));

@@ -27,6 +27,10 @@ impl Driver {
         turn.batch.push(Write::Events { run: hosted.no, seq: first.seq, encoded });
         for event in events {
             turn.batch.extend(gate_row(hosted, event));
+            if let (EventKind::RunRetried { .. }, Some(stored)) = (&event.kind, &mut hosted.stored) {
+                // It may end again in this very turn, and that is when it ended.
+                stored.ended_at = None;
+            }
             hosted.observe(event);
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wonder_core::def::Name;
 use wonder_core::graph::Graph;
 use wonder_core::run::Step;
-use wonder_core::{Command, Input, Time};
+use wonder_core::{Command, Input, Time, child_input};
 use wonder_engine::{EngineError, Reply, Workflow};
 
 use super::children::ChildStart;
@@ -96,12 +96,11 @@ impl Driver {
                 let start = ChildStart { parent: id.clone(), order: *order };
                 turn.messages.push_back(RunMessage::Start(Box::new(start)));
             }
-            Command::CancelChild { child, .. } => {
-                let reason = "its parent was cancelled".to_owned();
-                turn.tell(child, Input::Cancel { reason, grace_ms: None });
+            Command::CancelChild { .. } | Command::PauseChild { .. } | Command::ResumeChild { .. } => {
+                if let Some((child, input)) = child_input(&command) {
+                    turn.tell(child, input);
+                }
             }
-            Command::PauseChild { child, .. } => turn.tell(child, Input::Pause { by: "its parent".into() }),
-            Command::ResumeChild { child, .. } => turn.tell(child, Input::Resume { by: "its parent".into() }),
         }
     }
 

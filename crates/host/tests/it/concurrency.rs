@@ -104,8 +104,8 @@ async fn a_line_outlives_its_owner() {
     let queued = begin(&host, &file, "{}").await;
     let host = host.reopen().await;
     assert_eq!(status(&host, &queued).await, Status::Queued);
-    host.engine().adopt(asking.clone()).await.unwrap();
-    host.engine().adopt(queued.clone()).await.unwrap();
+    host.connection.adopt(&asking).await.unwrap();
+    host.connection.adopt(&queued).await.unwrap();
     assert_eq!(status(&host, &queued).await, Status::Queued, "the first holds its place");
     assert_eq!(host.answer(&asking, "{}").await.row.status, Status::Completed);
     assert_eq!(host.settled(&queued).await.row.status, Status::Waiting);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wonder_engine::{Act, Drive, ErrorCode, Signal, Start, Status, WaitView};
+use wonder_engine::{Act, ErrorCode, Signal, Start, Status, WaitView};
 
 use crate::test_host::{TestHost, chain, json, start};
 
@@ -46,7 +46,6 @@ async fn an_answer_that_does_not_fit_changes_nothing() {
         gate: view.row.run.clone(),
         answer: json(text),
         by: "ann".to_owned(),
-        drive: Drive::On,
     };
     let refused = host.engine().answer(answer("{}")).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::BadInput);
@@ -109,7 +108,6 @@ nodes:
         key: json("null"),
         payload: json(r#"{"text": "early"}"#),
         keep: true,
-        drive: Drive::On,
     };
     host.engine().signal(signal).await.unwrap();
     let view = host.answer(&view.row.run, "{}").await;
@@ -147,7 +145,7 @@ async fn cancelling_stops_what_is_out() {
     let file = "wonder: 1\nname: long\nnodes:\n  wait: {mock: {output: {}, delay: 1h}}\n";
     let view = host.engine().start(start(file, "{}")).await.unwrap();
     let cancel = Act::Cancel { reason: "enough".to_owned(), grace_ms: None };
-    host.engine().act(view.row.run.clone(), cancel, Drive::On).await.unwrap();
+    host.engine().act(view.row.run.clone(), cancel).await.unwrap();
     let view = host.settled(&view.row.run).await;
     assert_eq!(view.row.status, Status::Cancelled);
 }
@@ -171,7 +169,7 @@ nodes:
     let left = host.engine().find(run.clone()).await.unwrap();
     assert_eq!((left.row.status, left.row.driven), (Status::Running, false), "nobody carries it on unasked");
     let resume = Act::Resume { by: "ann".to_owned() };
-    host.engine().act(run.clone(), resume, Drive::On).await.unwrap();
+    host.engine().act(run.clone(), resume).await.unwrap();
     let view = host.settled(&run).await;
     assert_eq!(view.row.status, Status::Completed);
     let events = host.events(&run).await;
@@ -219,7 +217,6 @@ async fn a_damaged_run_is_set_aside_and_the_others_go_on() {
         gate: format!("{}:1", damaged.row.run),
         answer: json(r#"{"ok": true}"#),
         by: "ann".to_owned(),
-        drive: Drive::On,
     };
     let refused = host.engine().answer(answer).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::Quarantined, "{refused}");

@@ -1,10 +1,8 @@
 //! Runs that cannot be loaded any more: every verb says so and why, their events stay readable, and the others
 //! go on.
 
-use wonder_engine::{
-    Act, Answer, Drive, Engine, ErrorCode, Filter, Follow, Fork, Reply, Signal, Start, Status,
-};
-use wonder_host::{Options, Purpose, open};
+use wonder_engine::{Act, Answer, Engine, ErrorCode, Filter, Follow, Fork, Reply, Signal, Start, Status};
+use wonder_host::{Connection, Options, Purpose, open};
 
 use crate::test_host::{TestHost, json, start};
 
@@ -42,9 +40,9 @@ const VERBS: [&str; 14] = [
     "adopt",
 ];
 
-async fn ask(engine: &dyn Engine, verb: &str, run: &str) -> Reply<()> {
-    let run = run.to_owned();
-    let answer = |gate| Answer { gate, answer: json("{}"), by: "ann".to_owned(), drive: Drive::On };
+async fn ask(connection: &Connection, verb: &str, run: &str) -> Reply<()> {
+    let (engine, run) = (connection.engine(), run.to_owned());
+    let answer = |gate| Answer { gate, answer: json("{}"), by: "ann".to_owned() };
     let (by, reason) = ("ann".to_owned(), "enough".to_owned());
     let act = match verb {
         "find" => return engine.find(run).await.map(drop),
@@ -53,16 +51,16 @@ async fn ask(engine: &dyn Engine, verb: &str, run: &str) -> Reply<()> {
         "gates" => return engine.gates(Some(run)).await.map(drop),
         "answer" => return engine.answer(answer(run)).await.map(drop),
         "answer_gate" => return engine.answer(answer(format!("{run}:1"))).await.map(drop),
-        "adopt" => return engine.adopt(run).await.map(drop),
+        "adopt" => return connection.adopt(&run).await.map(drop),
         "signal" => {
             let (event, key, payload) = ("news".to_owned(), json("null"), json("null"));
-            let signal = Signal { run, event, key, payload, keep: true, drive: Drive::On };
+            let signal = Signal { run, event, key, payload, keep: true };
             return engine.signal(signal).await.map(drop);
         }
         "fork" => {
             let (node, input) = ("ask".to_owned(), json("null"));
             let definition = Vec::new();
-            let fork = Fork { id: None, run, node, branch: None, input, definition, drive: Drive::On };
+            let fork = Fork { id: None, run, node, branch: None, input, definition };
             return engine.fork(fork).await.map(drop);
         }
         "cancel" => Act::Cancel { reason, grace_ms: None },
@@ -72,7 +70,7 @@ async fn ask(engine: &dyn Engine, verb: &str, run: &str) -> Reply<()> {
         "retry" => Act::Retry { by },
         other => panic!("{other} is no verb"),
     };
-    engine.act(run, act, Drive::On).await.map(drop)
+    engine.act(run, act).await.map(drop)
 }
 
 fn file(name: &str) -> String {
@@ -107,14 +105,14 @@ async fn every_verb_says_that_a_run_cannot_be_loaded() {
     let host = TestHost::at(home).await;
     let engine = host.engine();
     for (name, run, verb, _, reason) in &broken {
-        let refused = ask(engine, verb, run).await.expect_err(name);
+        let refused = ask(&host.connection, verb, run).await.expect_err(name);
         assert_eq!(refused.code, ErrorCode::Quarantined, "{name}: {refused}");
         let told = refused.message.contains(run) && refused.message.contains(reason);
         assert!(told, "{name}: {refused}");
         assert_eq!(status(engine, run).await, Status::Quarantined, "{name}");
         // Once it is set aside every other verb says the same.
         for other in VERBS {
-            let again = ask(engine, other, run).await.expect_err(name);
+            let again = ask(&host.connection, other, run).await.expect_err(name);
             assert_eq!(again.code, ErrorCode::Quarantined, "{name}, then {other}: {again}");
             assert!(again.message.contains(reason), "{name}, then {other}: {again}");
         }
@@ -138,7 +136,7 @@ async fn who_only_looks_is_told_too() {
     database.execute("DELETE FROM definitions", []).unwrap();
     let look = open(Options::new(home.path()), Purpose::Look).await.unwrap();
     for verb in ["find", "why", "wait"] {
-        let refused = ask(look.engine(), verb, &run).await.expect_err(verb);
+        let refused = ask(&look, verb, &run).await.expect_err(verb);
         assert_eq!(refused.code, ErrorCode::Quarantined, "{verb}: {refused}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use wonder_core::Value;
-use wonder_engine::{Answer, Drive, Engine, Follow, RunView, Start, Workflow};
+use wonder_engine::{Answer, Engine, Follow, RunView, Start, Workflow};
 use wonder_host::{Connection, Leaving, Options, Purpose, open};
 
 pub(crate) struct TestHost {
@@ -50,8 +50,7 @@ impl TestHost {
     }
 
     pub(crate) async fn answer(&self, gate: &str, answer: &str) -> RunView {
-        let answer =
-            Answer { gate: gate.to_owned(), answer: json(answer), by: "ann".to_owned(), drive: Drive::On };
+        let answer = Answer { gate: gate.to_owned(), answer: json(answer), by: "ann".to_owned() };
         let view = self.engine().answer(answer).await.unwrap();
         self.settled(&view.row.run).await
     }
@@ -93,8 +92,8 @@ pub(crate) fn start(file: &str, input: &str) -> Start {
         input: json(input),
         workdir: "/".to_owned(),
         max_parallel: None,
+        options: Default::default(),
         labels: Default::default(),
-        drive: Drive::On,
         wait_ms: 0,
     }
 }

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use wonder_core::Time;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::input::{TaskOutcome, TaskReport};
-use wonder_engine::{Act, Drive, RunView, Start, Status};
+use wonder_engine::{Act, RunView, Start, Status};
 use wonder_host::{
     Clock, Connection, Leaving, Options, OrderedTask, Purpose, Settled, TaskPerformer, VirtualClock, open,
 };
@@ -121,7 +121,7 @@ nodes:
     stage.connection.close(Leaving::Now).await;
     let stage = enter(stage.home, stage.clock).await;
     let resume = Act::Resume { by: "ann".to_owned() };
-    stage.connection.engine().act("run".to_owned(), resume, Drive::On).await.unwrap();
+    stage.connection.engine().act("run".to_owned(), resume).await.unwrap();
     stage.settled().await;
     assert_eq!(stage.script.ordered(), [""; 0], "what became of it is not known, so a person is asked");
     assert_eq!(stage.view().await.waiting.len(), 1);

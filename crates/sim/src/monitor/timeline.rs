@@ -80,10 +80,10 @@ impl Differences {
             self.compare(|| what("the branch"), visit.branch, token.branch);
         }
         match &token.place {
-            Place::Retrying { wake_at: at } | Place::Sleeping { until: at } => {
+            Place::Retrying { wake_at: at } | Place::Sleeping { until: at, .. } => {
                 self.compare(|| what("the time to wake"), visit.wakes_at, Some(*at));
             }
-            Place::Escalated { gate, .. } | Place::WaitingForHuman { gate } => {
+            Place::Escalated { gate, .. } | Place::WaitingForHuman { gate, .. } => {
                 self.compare(|| what("the gate"), visit.gate, Some(*gate));
             }
             Place::WaitingForSubworkflow { child, .. } => {

@@ -11,10 +11,10 @@ use wonder_core::event::GateKind;
 use wonder_core::value::Value;
 
 use super::{Case, Expect, Scenario, Trace};
+use crate::inputs::{GateFilter, Operation, OutsideInput, ScriptedInput, When};
 use crate::outcomes::OnCancel;
-use crate::said::{GateFilter, Operation, Said, Saying, When};
 use crate::script::{Entry, Script};
-use crate::world::{Library, start_of};
+use crate::world::{Definition, Library, start_of};
 use crate::yaml::{self, Node, Read};
 
 pub(super) fn scenario(path: &Path, text: String) -> Result<Scenario, String> {
@@ -54,9 +54,10 @@ fn workflows(node: &Node, path: &Path) -> Read<Option<Workflows>> {
 
 /// Reads workflows from text: all of them by name, and the first.
 pub fn library(source: &str, file: &str) -> Result<Workflows, String> {
-    let reading = wonder_spec::read(source, file).map_err(|problems| problems.render(false))?;
+    let reading = wonder_spec::read_everything(source, file).map_err(|problems| problems.render(false))?;
     let first = reading.graphs.first().map(|graph| graph.name.clone());
-    let library = reading.graphs.iter().map(|graph| (graph.name.clone(), graph.clone())).collect();
+    let both = reading.bundles.into_iter().zip(reading.graphs);
+    let library = both.map(|(bundle, graph)| (graph.name.clone(), Definition { bundle, graph })).collect();
     Ok((library, first.ok_or("no workflow in it")?))
 }
 
@@ -98,7 +99,9 @@ fn case(node: &Node, path: &Path, shared: Option<&Workflows>, start: Option<&str
     if let Some(at) = node.get("on_cancel") {
         script.on_cancel = on_cancel(at)?;
     }
-    let said = node.get("inputs").map(|at| at.items().into_iter().map(said).collect::<Read<Vec<Said>>>());
+    let inputs = node
+        .get("inputs")
+        .map(|at| at.items().into_iter().map(scripted_input).collect::<Read<Vec<ScriptedInput>>>());
     let expect = node.get("expect").ok_or_else(|| node.mark.mistake("`expect` is missing"))?;
     Ok(Case {
         name: node.get("name").ok_or_else(|| node.mark.mistake("`name` is missing"))?.text()?,
@@ -106,7 +109,7 @@ fn case(node: &Node, path: &Path, shared: Option<&Workflows>, start: Option<&str
         workflow,
         start,
         script: Arc::new(script),
-        said: said.transpose()?.unwrap_or_default(),
+        inputs: inputs.transpose()?.unwrap_or_default(),
         mark: expect.mark,
         expect: expectations(expect)?,
     })
@@ -197,7 +200,7 @@ fn on_cancel(node: &Node) -> Read<OnCancel> {
     }
 }
 
-fn said(node: &Node) -> Read<Said> {
+fn scripted_input(node: &Node) -> Read<ScriptedInput> {
     node.map(&[
         "at", "when", "after", "run", "each", "node", "kind", "branch", "event", "answer", "by", "do",
         "reason", "grace",
@@ -219,8 +222,8 @@ fn said(node: &Node) -> Read<Said> {
     };
     let what = match (node.get("event"), node.get("answer"), node.get("do")) {
         (Some(event), None, None) => event_of(event)?,
-        (None, Some(answer), None) => Saying::Answer { gate, answer: answer.value(), by },
-        (None, None, Some(operation)) => Saying::Do {
+        (None, Some(answer), None) => OutsideInput::Answer { gate, answer: answer.value(), by },
+        (None, None, Some(operation)) => OutsideInput::Operate {
             operation: operation_of(operation)?,
             by,
             reason: node.get("reason").map(Node::text).transpose()?.unwrap_or_else(|| "asked for".to_owned()),
@@ -228,7 +231,7 @@ fn said(node: &Node) -> Read<Said> {
         },
         _ => return Err(node.mark.mistake("one of `event`, `answer`, `do`")),
     };
-    Ok(Said {
+    Ok(ScriptedInput {
         when,
         after_ms: node.get("after").map(Node::duration_ms).transpose()?.unwrap_or(0),
         run: name("run")?,
@@ -237,10 +240,10 @@ fn said(node: &Node) -> Read<Said> {
     })
 }
 
-fn event_of(node: &Node) -> Read<Saying> {
+fn event_of(node: &Node) -> Read<OutsideInput> {
     node.map(&["name", "key", "payload", "keep"])?;
     let name = node.get("name").ok_or_else(|| node.mark.mistake("`name` is missing"))?;
-    Ok(Saying::Event {
+    Ok(OutsideInput::Event {
         name: name.text()?.into(),
         key: node.get("key").map(Node::value).unwrap_or_default(),
         payload: node.get("payload").map(Node::value).unwrap_or_default(),

@@ -3,18 +3,19 @@
 
 use wonder_core::command::{ChildOrder, Command, TaskOrder};
 use wonder_core::def::Name;
-use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::error::Failure;
 use wonder_core::event::{GateId, TokenId};
-use wonder_core::input::{ChildOutcome, Input, Parent, StartRun, TaskOutcome};
+use wonder_core::input::{ChildOutcome, Input, StartRun, TaskOutcome};
 use wonder_core::value::Value;
+use wonder_core::{child_input, child_refused, child_start, child_unknown};
 
-use super::{Happening, Hosted, TaskKey, TaskOut, World};
+use super::{Hosted, QueueItem, QueuePosition, Rank, TaskKey, TaskOut, World};
 use crate::executor;
+use crate::host::{LostTask, ScenarioHost};
+use crate::inputs::{GateFilter, OutsideInput};
 use crate::outcomes::{At, OnCancel};
-use crate::rng::salt;
-use crate::said::{GateFilter, Operation, Saying};
 
-impl World {
+impl<H: ScenarioHost> World<H> {
     pub(super) fn perform(&mut self, id: &Name, command: Command) {
         match command {
             Command::RunTask(order) => self.run_task(&order),
@@ -22,48 +23,53 @@ impl World {
             Command::OpenGate { gate } => self.open_gate(id, gate),
             Command::CloseGate { .. } | Command::RemindGate { .. } => {}
             Command::StartChild(order) => self.order_child(id, *order),
-            Command::CancelChild { child, .. } => self.cancel_child(child),
-            Command::PauseChild { child, .. } => self.tell_child(child, Operation::Pause, String::new()),
-            Command::ResumeChild { child, .. } => self.tell_child(child, Operation::Resume, String::new()),
+            Command::CancelChild { .. } | Command::PauseChild { .. } | Command::ResumeChild { .. } => {
+                if let Some((child, input)) = child_input(&command) {
+                    self.tell_child(child, input);
+                }
+            }
         }
     }
 
-    pub(super) fn enqueue(&mut self, after_ms: u64, happening: Happening) {
-        let same = format!("{happening:?}");
+    pub(super) fn enqueue(&mut self, after_ms: u64, item: QueueItem) {
+        let same = format!("{item:?}");
         if self.recover(|lost| format!("{lost:?}") == same) {
             return;
         }
+        let rank = match &item {
+            QueueItem::Report { .. } | QueueItem::Outside { .. } => Rank::FromOutside,
+            _ => Rank::BetweenRuns,
+        };
+        let position = self.position(after_ms, rank);
+        self.queue.insert(position, item);
+    }
+
+    /// The next place among what happens so long from now.
+    pub(super) fn position(&mut self, after_ms: u64, rank: Rank) -> QueuePosition {
         self.order += 1;
-        self.queue.insert((self.now.plus(after_ms), self.order), happening);
+        (self.now.plus(after_ms), rank, self.order)
     }
 
     /// After a crash: a child that was to be cancelled before it began begins first, what it was told before
     /// that it is told, and one that has ended says so again.
-    fn cancel_child(&mut self, child: Name) {
-        let is_about = |lost: &Happening| match lost {
-            Happening::StartChild { child: lost, .. } | Happening::Say { run: lost, .. } => *lost == child,
-            Happening::ChildReport { parent, token, attempt, .. } => {
-                *child == *format!("{parent}.{token}.{attempt}")
+    fn recover_child(&mut self, child: &Name) {
+        let is_about = |lost: &QueueItem| match lost {
+            QueueItem::StartChild { child: lost, .. } | QueueItem::TellChild { child: lost, .. } => {
+                lost == child
             }
-            Happening::Report { .. } => false,
+            QueueItem::ChildReport { parent, token, attempt, .. } => {
+                **child == *format!("{parent}.{token}.{attempt}")
+            }
+            QueueItem::Report { .. } | QueueItem::Outside { .. } => false,
         };
         while self.recover(is_about) {}
-        let again = |queued: &Happening| match queued {
-            Happening::Say { run, what: Saying::Do { operation, .. }, quiet: true, .. } => {
-                *run == child && *operation == Operation::Cancel
-            }
-            _ => false,
-        };
-        if !self.queue.values().any(again) {
-            self.tell_child(child, Operation::Cancel, "the parent cancelled it".to_owned());
-        }
     }
 
     /// What a crash lost and is asked for again keeps its place.
-    fn recover(&mut self, is_it: impl Fn(&Happening) -> bool) -> bool {
-        let Some(at) = self.lost.iter().position(|(_, happening)| is_it(happening)) else { return false };
-        let (due, happening) = self.lost.remove(at);
-        self.queue.insert(due, happening);
+    fn recover(&mut self, is_it: impl Fn(&QueueItem) -> bool) -> bool {
+        let Some(at) = self.lost.iter().position(|(_, item)| is_it(item)) else { return false };
+        let (due, item) = self.lost.remove(at);
+        self.queue.insert(due, item);
         true
     }
 
@@ -72,15 +78,16 @@ impl World {
         let key = (order.run.clone(), order.token, order.attempt);
         if !self.tasks.contains_key(&key) {
             let performance = self.performance(order);
-            self.order += 1;
+            let due = self.position(performance.duration_ms, Rank::FromOutside);
             let out = TaskOut {
                 started: self.now,
-                order: self.order,
-                due: Some((self.now.plus(performance.duration_ms), self.order)),
+                order: due.2,
+                due: Some(due),
                 report: performance.report(),
                 performance,
                 cancelled: false,
                 reported: false,
+                lost: false,
             };
             self.tasks.insert(key.clone(), out);
         }
@@ -90,7 +97,7 @@ impl World {
     fn queue_report(&mut self, key: &TaskKey) {
         let known = &self.tasks[key];
         if let Some(due) = known.due.filter(|_| !known.reported) {
-            self.queue.insert(due, Happening::Report { task: key.clone(), report: known.report.clone() });
+            self.queue.insert(due, QueueItem::Report { task: key.clone(), report: known.report.clone() });
         }
     }
 
@@ -119,25 +126,47 @@ impl World {
 
     fn cancel_task(&mut self, id: &Name, token: TokenId, attempt: u32) {
         let key = (id.clone(), token, attempt);
-        let Some(known) = self.tasks.get_mut(&key) else {
+        let Some(known) = self.tasks.get(&key) else {
             self.violations
                 .push(format!("{id} cancels attempt {attempt} of token {token}, which was never ordered"));
             return;
         };
         if !known.cancelled && !known.reported {
-            known.cancelled = true;
-            match known.performance.on_cancel {
-                OnCancel::Finishes => {}
-                OnCancel::Never => self.queue.remove(&known.due.take().unwrap_or_default()).map_or((), drop),
-                OnCancel::ReportsAfter(grace_ms) => {
-                    self.queue.remove(&known.due.unwrap_or_default());
-                    self.order += 1;
-                    known.due = Some((self.now.plus(grace_ms), self.order));
-                    known.report = known.performance.cancelled_after(self.now.since(known.started));
-                }
+            let (due, on_cancel) = (known.due, known.performance.on_cancel);
+            let new = match on_cancel {
+                OnCancel::Finishes => due,
+                OnCancel::Never => None,
+                OnCancel::ReportsAfter(grace_ms) => Some(self.position(grace_ms, Rank::FromOutside)),
+            };
+            if new != due {
+                due.and_then(|due| self.queue.remove(&due));
+            }
+            let now = self.now;
+            let known = self.tasks.get_mut(&key).expect("it was just found");
+            (known.cancelled, known.due) = (true, new);
+            if let OnCancel::ReportsAfter(_) = on_cancel {
+                known.report = known.performance.cancelled_after(now.since(known.started));
             }
         }
         self.queue_report(&key);
+    }
+
+    /// A run that has ended waits for no report that will never come.
+    pub(super) fn lose_tasks_of(&mut self, id: &Name) {
+        if !self.runs.get(id).is_some_and(|hosted| hosted.run.status().is_end()) {
+            return;
+        }
+        let of_run = self.tasks.range((id.clone(), TokenId(0), 0)..).take_while(|((run, ..), _)| run == id);
+        let silent = of_run.filter(|(_, out)| !out.reported && !out.lost && out.due.is_none());
+        let silent: Vec<TaskKey> = silent.map(|(key, _)| key.clone()).collect();
+        let setting = self.setting.clone();
+        for task in &silent {
+            self.tasks.get_mut(task).expect("it was just found").lost = true;
+            match self.host.lose(&mut self.runs, LostTask { setting: &setting, task }) {
+                Ok(handled) => self.follow(handled),
+                Err(why) => self.violations.push(format!("{id} cannot do without a report: {why}")),
+            }
+        }
     }
 
     fn open_gate(&mut self, id: &Name, gate: GateId) {
@@ -148,19 +177,17 @@ impl World {
         }
         // A gate may close in the step that opened it.
         let Some((_, open)) = hosted.run.gates().find(|(open, _)| *open == gate) else { return };
-        for word in setting.outcomes.words(id, gate, &open.record) {
-            let what = Saying::Answer { gate: GateFilter::default(), answer: word.answer, by: word.by };
-            self.enqueue(
-                word.after_ms,
-                Happening::Say { run: id.clone(), what, gate: Some(gate), quiet: false },
-            );
+        for given in setting.outcomes.gate_answers(id, gate, &open.record) {
+            let what =
+                OutsideInput::Answer { gate: GateFilter::default(), answer: given.answer, by: given.by };
+            self.enqueue(given.after_ms, QueueItem::Outside { run: id.clone(), what, gate: Some(gate) });
         }
     }
 
     fn order_child(&mut self, parent: &Name, order: ChildOrder) {
         let (token, attempt) = (order.token, order.attempt);
-        let is_its_report = |lost: &Happening| match lost {
-            Happening::ChildReport { parent: to, token: t, attempt: a, .. } => {
+        let is_its_report = |lost: &QueueItem| match lost {
+            QueueItem::ChildReport { parent: to, token: t, attempt: a, .. } => {
                 (to, *t, *a) == (parent, token, attempt)
             }
             _ => false,
@@ -170,42 +197,29 @@ impl World {
         }
         if let Some(known) = self.runs.get_mut(&order.child) {
             // Asked for again after a crash: what it has to say may have been lost with the host.
-            known.told = false;
+            known.end_reported = false;
             let child = order.child.clone();
-            self.tell_end(&child);
+            self.report_end(&child);
             return;
         }
-        let mut start = StartRun::new(order.child.clone(), order.input);
-        start.seed = self.setting.start.seed ^ salt(&order.child);
-        start.parent = Some(Parent {
-            run: parent.clone(),
-            token: order.token,
-            attempt: order.attempt,
-            depth: order.depth,
-        });
-        start.allowance = order.allowance;
-        start.on_exceeded = order.on_exceeded;
-        start.timeout_ms = order.timeout_ms;
-        start.limits = self.setting.start.limits;
-        start.child_budgets = super::child_budgets(&self.setting.library);
-        let happening =
-            Happening::StartChild { child: order.child, workflow: order.workflow, start: Box::new(start) };
-        self.enqueue(0, happening);
+        let (child, workflow) = (order.child.clone(), order.workflow.clone());
+        let start = Box::new(child_start(&self.runs[parent].run, order));
+        self.enqueue(0, QueueItem::StartChild { child, workflow, start });
     }
 
     pub(super) fn start_child(&mut self, child: Name, workflow: &Name, start: StartRun) {
         let Some(parent) = start.parent.clone() else { return };
         let back = (parent.run, parent.token, parent.attempt);
-        let Some(graph) = self.setting.library.get(workflow).cloned() else {
-            let failure =
-                Failure::new(ErrorKind::Internal, format!("there is no workflow {workflow} to call"));
+        let library = &self.setting.library;
+        let Some(graph) = library.get(workflow).map(|definition| definition.graph.clone()) else {
+            let known: Vec<&str> = library.keys().map(|name| &**name).collect();
+            let failure = child_unknown(workflow, &known);
             return self.report_child(back, ChildOutcome::Failed { failure }, Default::default());
         };
         self.runs.insert(child.clone(), Hosted::new(graph, Some(back.clone())));
-        if !self.deliver(&child, Input::StartRun(Box::new(start)), false) {
+        if let Err(why) = self.deliver(&child, Input::StartRun(Box::new(start)), false) {
             self.runs.remove(&child);
-            let message = format!("the input of {workflow} does not fit its input_schema");
-            let failure = Failure::new(ErrorKind::ContractViolation, message);
+            let failure = child_refused(workflow, &why);
             self.report_child(back, ChildOutcome::Failed { failure }, Default::default());
         }
     }
@@ -216,21 +230,41 @@ impl World {
         outcome: ChildOutcome,
         spend: wonder_core::cost::Spend,
     ) {
-        self.enqueue(0, Happening::ChildReport { parent, token, attempt, outcome, spend });
+        self.enqueue(0, QueueItem::ChildReport { parent, token, attempt, outcome, spend });
     }
 
-    fn tell_child(&mut self, child: Name, operation: Operation, reason: String) {
-        let what = Saying::Do { operation, by: "parent".into(), reason, grace_ms: None };
-        self.enqueue(0, Happening::Say { run: child, what, gate: None, quiet: true });
+    fn tell_child(&mut self, child: Name, input: Input) {
+        if let Input::Cancel { .. } = input {
+            self.recover_child(&child);
+            let again = |queued: &QueueItem| match queued {
+                QueueItem::TellChild { child: told, input: Input::Cancel { .. } } => *told == child,
+                _ => false,
+            };
+            if self.queue.values().any(again) {
+                return;
+            }
+        }
+        self.enqueue(0, QueueItem::TellChild { child, input });
     }
 
-    /// A child that has ended tells its parent, once.
-    pub(super) fn tell_end(&mut self, id: &Name) {
+    /// A child that has ended tells its parent, once, and not before its own tasks have stopped: what was
+    /// called back may still cost.
+    pub(super) fn report_end(&mut self, id: &Name) {
+        if self.has_tasks_of(id) {
+            return;
+        }
         let Some(hosted) = self.runs.get_mut(id) else { return };
-        let Some(outcome) = hosted.run.outcome().filter(|_| !hosted.told) else { return };
-        hosted.told = true;
+        let Some(outcome) = hosted.run.outcome().filter(|_| !hosted.end_reported) else { return };
+        hosted.end_reported = true;
         let Some(parent) = hosted.parent.clone() else { return };
         let spend = hosted.run.spend().clone();
         self.report_child(parent, outcome, spend);
+    }
+
+    /// Whether a report of one of its tasks is still to come.
+    fn has_tasks_of(&self, id: &Name) -> bool {
+        let mut tasks =
+            self.tasks.range((id.clone(), TokenId(0), 0)..).take_while(|((run, ..), _)| run == id);
+        tasks.any(|(_, out)| !out.reported && out.due.is_some())
     }
 }

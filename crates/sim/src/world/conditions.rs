@@ -1,4 +1,4 @@
-//! What is said when something is the case: a gate is open, an event was recorded, nothing is left to do.
+//! Inputs from outside that wait for a condition: a gate is open, an event was recorded, nothing is left to do.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,24 @@ use wonder_core::def::Name;
 use wonder_core::event::{EventKind, GateId, TokenId};
 use wonder_core::input::Input;
 
-use super::{Happening, Hosted, START, World};
-use crate::said::{GateFilter, Said, Saying, When};
+use super::{Hosted, QueueItem, Rank, START, World};
+use crate::host::ScenarioHost;
+use crate::inputs::{GateFilter, OutsideInput, ScriptedInput, When};
 
-/// Something to be said, and what it has been said to already.
+/// An input that waits for its condition, and what it has been sent to already.
 #[derive(Clone, Debug)]
 pub(super) struct Condition {
-    said: Said,
+    input: ScriptedInput,
     done: bool,
     gates: BTreeSet<(Name, GateId)>,
     /// How far each run's log has been looked at.
     looked: std::collections::BTreeMap<Name, usize>,
 }
 
-pub(super) fn of(said: &[Said]) -> Vec<Condition> {
-    let open = said.iter().filter(|said| !matches!(said.when, When::At(_)));
-    let new = |said: &Said| Condition {
-        said: said.clone(),
+pub(super) fn of(inputs: &[ScriptedInput]) -> Vec<Condition> {
+    let open = inputs.iter().filter(|input| !matches!(input.when, When::At(_)));
+    let new = |input: &ScriptedInput| Condition {
+        input: input.clone(),
         done: false,
         gates: BTreeSet::new(),
         looked: Default::default(),
@@ -30,16 +31,16 @@ pub(super) fn of(said: &[Said]) -> Vec<Condition> {
     open.map(new).collect()
 }
 
-impl World {
+impl<H: ScenarioHost> World<H> {
     /// What has a time goes into the queue at once.
-    pub(super) fn schedule_said(&mut self) {
+    pub(super) fn schedule_inputs(&mut self) {
         let setting = self.setting.clone();
-        for said in &setting.said {
-            if let When::At(ms) = said.when {
-                let run = said.run.clone().unwrap_or_else(|| setting.start.id.clone());
+        for input in &setting.inputs {
+            if let When::At(ms) = input.when {
+                let run = input.run.clone().unwrap_or_else(|| setting.start.id.clone());
                 self.order += 1;
-                let happening = Happening::Say { run, what: said.what.clone(), gate: None, quiet: false };
-                self.queue.insert((START.plus(ms), self.order), happening);
+                let item = QueueItem::Outside { run, what: input.what.clone(), gate: None };
+                self.queue.insert((START.plus(ms), Rank::FromOutside, self.order), item);
             }
         }
     }
@@ -48,7 +49,7 @@ impl World {
         let mut conditions = std::mem::take(&mut self.conditions);
         for condition in conditions.iter_mut().filter(|condition| !condition.done) {
             for (run, gate) in self.met(condition) {
-                self.say(condition, run, gate);
+                self.queue_input(condition, run, gate);
                 if condition.done {
                     break;
                 }
@@ -57,24 +58,24 @@ impl World {
         self.conditions = conditions;
     }
 
-    /// Nothing else is left to happen. True if somebody has something to say about that.
+    /// Nothing else is left to happen. True if an input waited for that.
     pub(super) fn idle_conditions(&mut self) -> bool {
         let mut conditions = std::mem::take(&mut self.conditions);
-        let waiting = conditions.iter_mut().find(|c| !c.done && matches!(c.said.when, When::Idle));
+        let waiting = conditions.iter_mut().find(|c| !c.done && matches!(c.input.when, When::Idle));
         let found = waiting.is_some();
         if let Some(condition) = waiting {
-            let run = condition.said.run.clone().unwrap_or_else(|| self.setting.start.id.clone());
-            self.say(condition, run, None);
+            let run = condition.input.run.clone().unwrap_or_else(|| self.setting.start.id.clone());
+            self.queue_input(condition, run, None);
             condition.done = true;
         }
         self.conditions = conditions;
         found
     }
 
-    fn say(&mut self, condition: &mut Condition, run: Name, gate: Option<GateId>) {
-        condition.done = !condition.said.each;
-        let what = condition.said.what.clone();
-        self.enqueue(condition.said.after_ms, Happening::Say { run, what, gate, quiet: false });
+    fn queue_input(&mut self, condition: &mut Condition, run: Name, gate: Option<GateId>) {
+        condition.done = !condition.input.each;
+        let what = condition.input.what.clone();
+        self.enqueue(condition.input.after_ms, QueueItem::Outside { run, what, gate });
     }
 
     /// The runs, and gates, for which the condition has become true since it was last looked at.
@@ -82,10 +83,10 @@ impl World {
         let mut met = Vec::new();
         let root = &self.setting.start.id;
         for (id, hosted) in &self.runs {
-            if !is_meant(condition.said.run.as_ref(), id, hosted, root) {
+            if !is_for(condition.input.run.as_ref(), id, hosted, root) {
                 continue;
             }
-            match &condition.said.when {
+            match &condition.input.when {
                 When::Gate(filter) => {
                     let gates =
                         hosted.run.gates().map(|(gate, _)| gate).filter(|gate| fits(hosted, *gate, filter));
@@ -108,12 +109,16 @@ impl World {
         met
     }
 
-    /// What is said, as an input; nothing if it is an answer and no gate is there.
-    pub(super) fn input_of(&mut self, run: &Name, what: Saying, gate: Option<GateId>) -> Option<Input> {
+    /// An input from outside as the run takes it; nothing if it is an answer and no gate is open.
+    pub(super) fn input_of(&mut self, run: &Name, what: OutsideInput, gate: Option<GateId>) -> Option<Input> {
         Some(match what {
-            Saying::Event { name, key, payload, keep } => Input::EventArrived { name, key, payload, keep },
-            Saying::Do { operation, by, reason, grace_ms } => operation.input(&by, &reason, grace_ms),
-            Saying::Answer { gate: filter, answer, by } => {
+            OutsideInput::Event { name, key, payload, keep } => {
+                Input::EventArrived { name, key, payload, keep }
+            }
+            OutsideInput::Operate { operation, by, reason, grace_ms } => {
+                operation.input(&by, &reason, grace_ms)
+            }
+            OutsideInput::Answer { gate: filter, answer, by } => {
                 let open = || {
                     let hosted = self.runs.get(run)?;
                     hosted.run.gates().map(|(gate, _)| gate).find(|gate| fits(hosted, *gate, &filter))
@@ -130,7 +135,7 @@ impl World {
     }
 }
 
-fn is_meant(named: Option<&Name>, id: &Name, hosted: &Hosted, root: &Name) -> bool {
+fn is_for(named: Option<&Name>, id: &Name, hosted: &Hosted, root: &Name) -> bool {
     match named {
         None => id == root,
         Some(named) => id == named || hosted.graph.name == *named,

@@ -1,13 +1,13 @@
 //! The host dies between two steps: what it had in memory is gone, the logs are not. Every run is replayed
-//! and performs what it is owed. Workers and people live on: tasks report when they would have, and what was
-//! going to be said is said.
+//! and performs what it is owed. Workers and people outlive it: tasks report when they would have, and
+//! inputs from outside come when they would have.
 
 use std::collections::BTreeMap;
 
 use wonder_core::Run;
 use wonder_core::def::Name;
 
-use super::{Happening, World};
+use super::{QueueItem, World};
 
 impl World {
     /// Dies and comes back. A replay that differs from what was in memory is a violation.
@@ -25,29 +25,29 @@ impl World {
         }
         let queue = std::mem::take(&mut self.queue);
         // A pause and a resume under way together come to nothing, or to one of them: no order to compare.
-        let mut told: BTreeMap<Name, u32> = BTreeMap::new();
-        for happening in queue.values() {
-            if let Happening::Say { run, quiet: true, .. } = happening {
-                *told.entry(run.clone()).or_default() += 1;
+        let mut messages: BTreeMap<Name, u32> = BTreeMap::new();
+        for item in queue.values() {
+            if let QueueItem::TellChild { child, .. } = item {
+                *messages.entry(child.clone()).or_default() += 1;
             }
         }
-        for (due, happening) in queue {
+        for (due, item) in queue {
             // A run that has ended is owed nothing; what it set going goes on without it.
-            let survives = match &happening {
-                Happening::Say { quiet: false, .. } => true,
-                Happening::Say { run, .. } => {
-                    told[run] > 1 || parent_of(run).is_some_and(|parent| self.has_ended(parent))
+            let survives = match &item {
+                QueueItem::Outside { .. } => true,
+                QueueItem::TellChild { child, .. } => {
+                    messages[child] > 1 || parent_of(child).is_some_and(|parent| self.has_ended(parent))
                 }
-                Happening::Report { task, .. } => self.has_ended(&task.0),
-                Happening::ChildReport { parent, .. } => self.has_ended(parent),
-                Happening::StartChild { child, .. } => {
+                QueueItem::Report { task, .. } => self.has_ended(&task.0),
+                QueueItem::ChildReport { parent, .. } => self.has_ended(parent),
+                QueueItem::StartChild { child, .. } => {
                     parent_of(child).is_some_and(|parent| self.has_ended(parent))
                 }
             };
             if survives {
-                self.queue.insert(due, happening);
-            } else if !matches!(happening, Happening::Report { .. }) {
-                self.lost.push((due, happening));
+                self.queue.insert(due, item);
+            } else if !matches!(item, QueueItem::Report { .. }) {
+                self.lost.push((due, item));
             }
         }
         let ids: Vec<Name> = self.runs.keys().cloned().collect();

@@ -1,5 +1,6 @@
 //! Everything the simulator holds the core to: scenarios, seeds, the lifecycle.
 
+mod plans;
 mod scenarios;
 mod seeds;
 mod shapes;

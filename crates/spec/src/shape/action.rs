@@ -271,7 +271,7 @@ const WORKFLOW_CALL: &Shape = &Shape {
             .default("propagate"),
             key("inherit_timeout", Form::Bool, "It has no more time than this run has left.")
                 .default("false"),
-            key("inherit_artifacts", Form::Bool, "It sees this run's artifacts.").default("false"),
+            key("inherit_artifacts", Form::Bool, "It sees this run's artifacts.").default("false").not_yet(),
         ],
         TIMEOUT,
         COMMON,
@@ -375,8 +375,8 @@ const MOCK: &Shape = &Shape {
 
 /// The kinds, as keys of a node, a step or an action.
 pub(crate) const KINDS: &[Key] = &[
-    key("llm_call", Form::Object(LLM_CALL), "Asks a model."),
-    key("mcp_tool", Form::Object(MCP_TOOL), "Calls a tool of an MCP server."),
+    key("llm_call", Form::Object(LLM_CALL), "Asks a model.").not_yet(),
+    key("mcp_tool", Form::Object(MCP_TOOL), "Calls a tool of an MCP server.").not_yet(),
     key(
         "http_request",
         Form::Either(&[Form::Template, Form::Object(HTTP_REQUEST)]),
@@ -393,12 +393,13 @@ pub(crate) const KINDS: &[Key] = &[
         Form::Either(&[Form::Expression, Form::Object(ASSERT)]),
         "Fails unless something holds; a text is what must be true.",
     ),
-    key("artifact_write", Form::Object(ARTIFACT_WRITE), "Keeps a file with the run."),
+    key("artifact_write", Form::Object(ARTIFACT_WRITE), "Keeps a file with the run.").not_yet(),
     key(
         "artifact_read",
         Form::Either(&[Form::Template, Form::Object(ARTIFACT_READ)]),
         "Reads a file kept with the run; a text is its reference.",
-    ),
+    )
+    .not_yet(),
     key(
         "human_gate",
         Form::Either(&[Form::Template, Form::Object(HUMAN_GATE)]),

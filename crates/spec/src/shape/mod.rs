@@ -28,6 +28,8 @@ pub(crate) struct Key {
     pub about: &'static str,
     pub required: bool,
     pub default: &'static str,
+    /// Part of the format, and without effect in this version: refused, so that no file means less than it says.
+    pub not_yet: bool,
 }
 
 /// Keys of an object that depend on each other.
@@ -102,7 +104,7 @@ pub(crate) enum Found {
 }
 
 pub(crate) const fn key(name: &'static str, form: Form, about: &'static str) -> Key {
-    Key { name, form, about, required: false, default: "" }
+    Key { name, form, about, required: false, default: "", not_yet: false }
 }
 
 pub(crate) const fn word(word: &'static str, about: &'static str) -> Word {
@@ -117,6 +119,11 @@ pub(crate) const POSITIVE: Form = Form::Count(1, u32::MAX as i64);
 impl Key {
     pub(crate) const fn required(mut self) -> Key {
         self.required = true;
+        self
+    }
+
+    pub(crate) const fn not_yet(mut self) -> Key {
+        self.not_yet = true;
         self
     }
 

@@ -5,7 +5,7 @@ use crate::{files, problems};
 #[test]
 fn every_case_is_a_pleasure_to_read() {
     for (name, text) in files("cases") {
-        let found = match wonder_spec::read(&text, &name) {
+        let found = match wonder_spec::read_everything(&text, &name) {
             Ok(_) => panic!("{name} has no errors"),
             Err(problems) => problems,
         };
@@ -49,4 +49,10 @@ fn a_bad_node_hides_nothing_and_drags_nothing_along() {
     let found = wonder_spec::read(text, "x.yaml").unwrap_err();
     let codes: Vec<&str> = found.iter().map(|problem| problem.code.0).collect();
     assert_eq!(codes, ["E0022", "E0020", "E0140"]);
+}
+
+#[test]
+fn what_this_version_does_not_do_is_refused_where_it_stands() {
+    let text = "wonder: 1\nname: x\ncontext_tables: true\ntriggers: [{cron: '0 3 * * *'}]\nnodes:\n  a: {workflow_call: {workflow: y, inherit_artifacts: true}, next: [b]}\n  b: {llm_call: {model: m, prompt: Hello}}\nmodels: {m: {model: gpt}}\n";
+    insta::assert_snapshot!(wonder_spec::read(text, "x.yaml").unwrap_err().render(false));
 }

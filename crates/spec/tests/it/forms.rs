@@ -1,6 +1,6 @@
 //! Short forms and what they stand for.
 
-use wonder_spec::{Definition, expand, from_stored, read};
+use wonder_spec::{Definition, expand, from_stored, read_everything as read};
 
 use crate::files;
 

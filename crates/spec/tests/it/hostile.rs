@@ -1,7 +1,7 @@
 //! Whatever the bytes, there is an answer and no panic.
 
 use proptest::prelude::*;
-use wonder_spec::read;
+use wonder_spec::read_everything as read;
 
 use crate::{files, problems};
 

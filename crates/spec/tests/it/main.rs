@@ -27,7 +27,7 @@ fn files(folder: &str) -> Vec<(String, String)> {
 
 /// The problems of a text, as people see them.
 fn problems(text: &str) -> String {
-    match wonder_spec::read(text, "test.yaml") {
+    match wonder_spec::read_everything(text, "test.yaml") {
         Ok(reading) => reading.warnings.render(false),
         Err(problems) => problems.render(false),
     }

@@ -31,8 +31,8 @@ struct Row {
     cost: String,
     /// All attempts.
     worst: String,
-    /// From and to, as shares of the whole in thousandths.
-    span: (u64, u64),
+    /// From and to, as shares of the whole in thousandths; none: it is not expected to run.
+    span: Option<(u64, u64)>,
     critical: bool,
 }
 
@@ -71,7 +71,7 @@ pub(super) fn nodes(outline: &Outline, page: Page) -> String {
 /// Where the bars end: with the run. What a fan-in does not wait for may go on beyond.
 fn end_ms(outline: &Outline) -> u64 {
     match outline.duration.expected_ms {
-        0 => outline.nodes.iter().map(|node| node.ends_ms).max().unwrap_or(0),
+        0 => outline.nodes.iter().filter_map(|node| node.ends_ms).max().unwrap_or(0),
         expected => expected,
     }
 }
@@ -82,13 +82,24 @@ fn row(node: &PlannedNode, batch: String, end_ms: u64, critical: bool) -> Row {
     actions.dedup();
     Row {
         batch,
-        node: brief(&node.node, NAME_MAX),
+        node: shown_name(node),
         actions: brief(&actions.join(", "), ACTIONS_MAX),
         time: shown_ms(node.duration),
         cost: shown_cost(node.cost),
         worst: shown_worst(node),
-        span: (share(node.starts_ms), share(node.ends_ms)),
+        span: node.starts_ms.zip(node.ends_ms).map(|(from, to)| (share(from), share(to))),
         critical,
+    }
+}
+
+/// `judge ×5`: how often it is expected to run, if it is more than once.
+fn shown_name(node: &PlannedNode) -> String {
+    match node.visits {
+        0 | 1 => brief(&node.node, NAME_MAX),
+        visits => {
+            let times = format!(" ×{visits}");
+            format!("{}{times}", brief(&node.node, NAME_MAX - times.chars().count().min(NAME_MAX / 2)))
+        }
     }
 }
 
@@ -172,7 +183,7 @@ fn last(text: &str, width: usize) -> String {
 
 /// What takes no time is a dot where it happens; what goes on beyond the end is cut there.
 fn bar(row: &Row, width: usize, paint: Paint) -> String {
-    let (from, to) = row.span;
+    let Some((from, to)) = row.span else { return " ".repeat(width) };
     let place = |share: u64| share as usize * width;
     let (start, end) = ((place(from) / 1_000).min(width - 1), place(to).div_ceil(1_000).min(width));
     let text = if from == to {

@@ -3,8 +3,8 @@
 use wonder_core::cost::dollars;
 use wonder_core::def::{OnExceeded, Strategy, SyncTimeout, WorkflowTimeout};
 use wonder_engine::plan::{
-    BudgetPlan, CallPlan, Callee, DurationPlan, FanInPlan, FanOutPlan, LoopPlan, Missing, Need, Outline,
-    Plan, Total, WaitKind, WaitPlan,
+    BudgetPlan, CallPlan, Callee, ChoicePlan, DurationPlan, FanInPlan, FanOutPlan, LoopPlan, Missing, Need,
+    Outline, Plan, Total, WaitKind, WaitPlan,
 };
 
 use super::super::paint::Tone;
@@ -30,11 +30,13 @@ pub(super) fn sections(plan: &Plan) -> Vec<Section> {
     }
     all.push(("fan-out", Tone::Plain, few(&outline.fan_outs, fan_out)));
     all.push(("loop", Tone::Plain, few(&outline.loops, looped)));
+    all.push(("choice", Tone::Plain, few(&outline.choices, chosen)));
     all.push(("waits", Tone::Plain, few(&outline.waits, wait)));
     all.push(("calls", Tone::Plain, few(&outline.calls, |call| called(call, &plan.called))));
     all.push(("duration", Tone::Plain, took(&outline.duration)));
     all.push(("cost", Tone::Plain, costs(outline)));
     all.push(("budget", Tone::Plain, budgets(outline)));
+    all.push(("ends", Tone::Attention, outline.stops.iter().map(|why| brief(why, 300)).collect()));
     let missing: Vec<String> = plan.missing.iter().map(absent).collect();
     match missing.is_empty() {
         true => all.push(("missing", Tone::Good, vec!["nothing".to_owned()])),
@@ -118,9 +120,30 @@ fn fan_in(join: &FanInPlan) -> String {
 fn looped(found: &LoopPlan) -> String {
     let nodes = chain(&found.nodes, " → ");
     let first = found.nodes.first().map_or("", |node| &**node);
+    let expected = match found.passes_expected {
+        0 => "not expected to be gone through".to_owned(),
+        1 => "1 pass expected".to_owned(),
+        passes => format!("{passes} passes expected"),
+    };
     match found.turns_max {
-        Some(turns) => format!("{nodes} → {first}, at most {}", count(turns, "turn")),
-        None => format!("{nodes} → {first}, no bound but its conditions"),
+        Some(turns) => format!("{nodes} → {first}, {expected}; at most {} back", count(turns, "turn")),
+        None => format!("{nodes} → {first}, {expected}; no bound is written"),
+    }
+}
+
+fn chosen(choice: &ChoicePlan) -> String {
+    let node = &choice.node;
+    if choice.among.first() == Some(node) && choice.among.len() == 1 && choice.counted == choice.among {
+        return format!("{node} runs if the run's data says so, and is counted");
+    }
+    let ways = match choice.among.as_slice() {
+        [only] => format!("{only} or not"),
+        ways => chain(ways, " or "),
+    };
+    match choice.counted.as_slice() {
+        [] => format!("{node}: {ways}, by data; no way is counted"),
+        [one] => format!("{node}: {ways}, by data; {one} is counted"),
+        more => format!("{node}: {ways}, by data; {} are counted", chain(more, ", ")),
     }
 }
 
@@ -199,8 +222,8 @@ fn costs(outline: &Outline) -> Vec<String> {
         (0, 0, true) => vec!["nothing that is counted".to_owned()],
         (.., true) => vec![format!("{} expected; at worst {}", money(expected), dollars(worst.known))],
         (.., false) => {
-            let whole = format!("{} expected; no bound at worst", money(expected));
-            with_reasons(whole, &format!("{} counting these once", dollars(worst.known)), worst)
+            let whole = format!("{} expected; at worst {}", money(expected), dollars(worst.known));
+            with_reasons(whole, "and more by", worst)
         }
     };
     if !cost.cannot_start.is_empty() {

@@ -63,8 +63,8 @@ struct NodeJson<'v> {
 }
 
 impl<'v> ShowJson<'v> {
-    pub(crate) fn of(view: &'v RunView, family: &'v RunTree, gates: &'v [GateView]) -> ShowJson<'v> {
-        let timeline = family.root();
+    pub(crate) fn of(view: &'v RunView, run_tree: &'v RunTree, gates: &'v [GateView]) -> ShowJson<'v> {
+        let timeline = run_tree.root();
         ShowJson {
             outcome: Outcome::of(view),
             root: &view.row.root,

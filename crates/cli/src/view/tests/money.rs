@@ -31,12 +31,12 @@ nodes:
 "#;
 
 fn bill(stage: &Stage) -> Bill {
-    Bill::of(&stage.family(), stage.now)
+    Bill::of(&stage.run_tree(), stage.now)
 }
 
 fn billed(stage: &Stage, width: usize, attempts: bool) -> String {
-    let family = stage.family();
-    let budgets = budgets(&stage.definition().bundle, family.root(), stage.now);
+    let run_tree = stage.run_tree();
+    let budgets = budgets(&stage.definition().bundle, run_tree.root(), stage.now);
     cost::page(&stage.view(), &bill(stage), &budgets, (page(stage, width), attempts))
 }
 
@@ -73,8 +73,8 @@ fn a_budget_says_what_is_left() {
 #[test]
 fn programs_get_the_same_bill() {
     let stage = raised(Stage::open(BUDGETED, "{}").play(5_000)).play(6_000);
-    let (view, family) = (stage.view(), stage.family());
-    let budgets = budgets(&stage.definition().bundle, family.root(), stage.now);
+    let (view, run_tree) = (stage.view(), stage.run_tree());
+    let budgets = budgets(&stage.definition().bundle, run_tree.root(), stage.now);
     insta::assert_snapshot!("cost_json", json(&BillJson::of(&view, &bill(&stage), &budgets, true)));
 }
 

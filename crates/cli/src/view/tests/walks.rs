@@ -90,8 +90,8 @@ pub(super) fn careful() -> Stage {
 }
 
 fn drawn(stage: &Stage, format: Drawing) -> String {
-    let family = stage.family();
-    RunGraph::of(stage.definition(), family.root()).unwrap().text(&stage.view(), format)
+    let run_tree = stage.run_tree();
+    RunGraph::of(stage.definition(), run_tree.root()).unwrap().text(&stage.view(), format)
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn a_walk_is_shown_where_a_token_did_not_go_straight() {
 #[test]
 fn walks_are_in_json_with_what_the_run_changed() {
     let stage = careful();
-    let (view, family) = (stage.view(), stage.family());
-    let all = serde_json::to_value(ShowJson::of(&view, &family, &[])).unwrap();
+    let (view, run_tree) = (stage.view(), stage.run_tree());
+    let all = serde_json::to_value(ShowJson::of(&view, &run_tree, &[])).unwrap();
     insta::assert_snapshot!("walk_json", json(&all["nodes"][0]["walk"]));
     insta::assert_snapshot!("mutations_json", json(&all["mutations"]));
     assert_eq!(all["metrics"]["mutations_applied"], 2);
@@ -118,7 +118,7 @@ fn ten_thousand_visits_fit_a_page() {
     let page = shown(&stage, 100);
     assert!(page.lines().count() < 80, "{page}");
     insta::assert_snapshot!("show_flaky", page);
-    assert_eq!(stage.family().root().visits.len(), 10_002);
+    assert_eq!(stage.run_tree().root().visits.len(), 10_002);
 }
 
 /// The fold and the core agree on every move of every token, and on what is spent and reserved.
@@ -140,9 +140,9 @@ fn walks_are_the_moves_that_the_core_made() {
         Stage::open(BUDGET, "{}").play(5_000),
     ];
     for stage in stages {
-        let family = stage.family();
+        let run_tree = stage.run_tree();
         for (id, run, moves) in stage.runs() {
-            let timeline = &family.runs[id];
+            let timeline = &run_tree.runs[id];
             for visit in timeline.visits.values() {
                 let made: Vec<_> = moves.iter().filter(|m| m.token == visit.token).map(|m| m.to).collect();
                 let told: Vec<_> = visit.walk.iter().skip(1).map(|step| step.to).collect();
@@ -163,8 +163,8 @@ fn a_graph_shows_where_the_run_stands_and_what_it_added() {
     insta::assert_snapshot!("graph_panel", drawn(&panel().play(850), Drawing::Mermaid));
     insta::assert_snapshot!("graph_dag", drawn(&Stage::open(super::DAG, "{}").play(250), Drawing::Mermaid));
     let (stage, view) = (careful(), careful().view());
-    let family = stage.family();
-    let graph = RunGraph::of(stage.definition(), family.root()).unwrap();
+    let run_tree = stage.run_tree();
+    let graph = RunGraph::of(stage.definition(), run_tree.root()).unwrap();
     insta::assert_snapshot!("graph_json", json(&GraphJson::of(&view, &graph, Drawing::Dot)));
     assert_eq!(page(&stage, 80).width, Some(80));
 }

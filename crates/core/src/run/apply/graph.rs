@@ -3,20 +3,18 @@
 use std::sync::Arc;
 
 use crate::event::RunChange;
-use crate::graph::NodeIx;
+use crate::graph::{Graph, NodeIx};
 use crate::run::Run;
 use crate::state::{UnitState, UnitStatus};
 use crate::value::Value;
 
 impl Run {
-    pub(super) fn mutated(&mut self, what: &RunChange) {
+    pub(super) fn mutated(&mut self, what: &RunChange, grown: Option<Arc<Graph>>) {
         self.state.metrics.mutations_applied += 1;
         match what {
             RunChange::Downgrade => self.state.downgrades += 1,
             RunChange::Graph(mutation) => {
-                let extended =
-                    self.graph.extended(mutation).expect("a change is checked before it is recorded");
-                self.graph = Arc::new(extended);
+                self.graph = grown.expect("whoever applies a change of the graph has compiled it");
                 self.state.mutations.push(mutation.clone());
                 self.count_needs_of_new_units();
                 self.open_accounts();

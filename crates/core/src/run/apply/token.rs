@@ -394,7 +394,7 @@ impl Place {
     pub(super) fn deadline(&self) -> Option<crate::time::Time> {
         match self {
             Place::Retrying { wake_at } => Some(*wake_at),
-            Place::Sleeping { until } => Some(*until),
+            Place::Sleeping { until, .. } => Some(*until),
             Place::WaitingForEvent { deadline, .. } | Place::WaitingForSubworkflow { deadline, .. } => {
                 *deadline
             }

@@ -2,7 +2,7 @@
 
 use crate::cost::Spend;
 use crate::def::Name;
-use crate::event::{EventKind, GateId, GateKind, GateRecord, Report, TokenId};
+use crate::event::{EventKind, GateId, GateKind, GateRecord, OpenedWith, Report, TokenId};
 use crate::run::Run;
 use crate::state::{Gate, GateClosing, KeptEvent, Out, Place, Timer};
 use crate::time::Time;
@@ -15,6 +15,7 @@ impl Run {
         token: Option<TokenId>,
         record: &GateRecord,
         report: &Option<Report>,
+        opened_with: &Option<OpenedWith>,
     ) {
         self.state.gates_opened = self.state.gates_opened.max(id.0);
         if let Some(token) = token {
@@ -23,7 +24,9 @@ impl Run {
                 (Some(failure), GateKind::Review | GateKind::Outcome) => {
                     Some(Place::Escalated { gate: id, failure: failure.clone() })
                 }
-                (_, GateKind::Node) => Some(Place::WaitingForHuman { gate: id }),
+                (_, GateKind::Node) => {
+                    Some(Place::WaitingForHuman { gate: id, opened_with: opened_with.clone() })
+                }
                 // A budget gate asks about the run; the token that hit the bound stays where it is.
                 _ => None,
             };
@@ -96,18 +99,16 @@ impl Run {
         self.start_gate_clock(id);
     }
 
-    pub(super) fn sleep_started(&mut self, token: TokenId, until: Time) {
-        self.place(token, Place::Sleeping { until });
+    pub(super) fn sleep_started(&mut self, token: TokenId, until: Time, opened_with: &Option<OpenedWith>) {
+        self.place(token, Place::Sleeping { until, opened_with: opened_with.clone() });
     }
 
-    pub(super) fn event_awaited(
-        &mut self,
-        token: TokenId,
-        event: &Name,
-        key: &Value,
-        deadline: Option<Time>,
-    ) {
-        self.place(token, Place::WaitingForEvent { event: event.clone(), key: key.clone(), deadline });
+    pub(super) fn event_awaited(&mut self, kind: &EventKind) {
+        let EventKind::EventAwaited { token, event, key, deadline, opened_with } = kind else {
+            unreachable!("called with an event_awaited only");
+        };
+        let (event, key, opened_with) = (event.clone(), key.clone(), opened_with.clone());
+        self.place(*token, Place::WaitingForEvent { event, key, deadline: *deadline, opened_with });
     }
 
     pub(super) fn event_received(
@@ -129,10 +130,15 @@ impl Run {
     }
 
     pub(super) fn child_started(&mut self, kind: &EventKind) {
-        let EventKind::ChildStarted { token, attempt, child, allowance, deadline, .. } = kind else {
+        let EventKind::ChildStarted { token, attempt, child, allowance, deadline, opened_with, .. } = kind
+        else {
             unreachable!("called with a child_started only");
         };
-        self.place(*token, Place::WaitingForSubworkflow { child: child.clone(), deadline: *deadline });
+        let (child_id, opened_with) = (child.clone(), opened_with.clone());
+        self.place(
+            *token,
+            Place::WaitingForSubworkflow { child: child_id, deadline: *deadline, opened_with },
+        );
         let waiting = self.state.tokens.get_mut(token).expect("it was just placed");
         waiting.attempt = *attempt;
         let (node, reserved) = (waiting.node, allowance.unwrap_or_default());

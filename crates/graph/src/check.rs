@@ -1,0 +1,419 @@
+//! What is wrong with a definition, all of it at once. For new text only: a definition that was accepted once is
+//! compiled ([`crate::compile`]) and never judged again, so a stricter check of tomorrow cannot reach a run of
+//! today.
+
+mod actions;
+mod fields;
+mod joins;
+mod mapping;
+mod mutations;
+mod names;
+mod nodes;
+mod reach;
+mod reads;
+mod rules;
+mod secrets;
+mod tasks;
+mod times;
+mod types;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use self::actions::CheckedAction;
+use self::types::Written;
+use crate::Mutation;
+use crate::codes;
+use crate::flow::Flow;
+use crate::parsed::Parsed;
+use crate::scope::{INPUT, Scope, Scopes};
+use crate::shape::Shape;
+use wonder_lang::def::{Bundle, Name, PromptSpec, SchemaDef, Spot, Text};
+use wonder_lang::expr::Expr;
+use wonder_lang::limits::NODES_MAX;
+use wonder_lang::problem::{Code, Problem, nearest};
+use wonder_lang::schema::Schema;
+use wonder_lang::template::Template;
+use wonder_lang::value::Value;
+
+/// Looking for the nearest name takes time with the number of names: a file full of unknown ones gets no
+/// suggestion for each.
+const SUGGESTIONS_MAX: u32 = 40;
+
+/// Words that a ref would hide: CEL's own, and the roots of expressions.
+const RESERVED: [&str; 36] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+    "input",
+    "state",
+    "output",
+    "result",
+    "run",
+    "needs",
+    "error",
+    "secret",
+    "_branch",
+    "_last_error",
+    "_errors",
+    "_mutations",
+    "has",
+    "and",
+    "not",
+];
+
+/// What every part of the checker shares.
+pub(super) struct Check<'a> {
+    bundle: &'a Bundle,
+    problems: Vec<Problem>,
+    parsed: Parsed,
+    suggestions_left: u32,
+    actions: HashMap<Name, Arc<CheckedAction>>,
+    /// Tasks that were looked at as something by themselves.
+    tasks_apart: BTreeSet<Name>,
+}
+
+/// One workflow being checked: the bones, and what its texts see.
+struct Checker<'a, 's> {
+    check: Check<'a>,
+    shape: &'s Shape<'a>,
+    flow: &'s Flow,
+    scopes: &'s Scopes,
+}
+
+/// Every problem of a bundle and of what a run adds to it, and the texts that were parsed on the way. `mutations`
+/// of earlier were accepted when they came; only the last is new.
+pub(super) fn check<'a>(
+    bundle: &'a Bundle,
+    mutations: &'a [Mutation],
+    shape: &Shape<'a>,
+    flow: &Flow,
+    scopes: &Scopes,
+) -> (Vec<Problem>, Parsed) {
+    let mut check = Check {
+        bundle,
+        problems: Vec::new(),
+        parsed: Parsed::default(),
+        suggestions_left: SUGGESTIONS_MAX,
+        actions: HashMap::new(),
+        tasks_apart: BTreeSet::new(),
+    };
+    check.sizes();
+    check.names(shape, mutations);
+    check.mutations(shape, mutations);
+    check.node_count(shape);
+    if shape.is_dag {
+        check.dag_cycles(shape);
+    } else {
+        check.reach(shape);
+    }
+    check.models();
+    check.actions();
+    bundle.prompts.values().for_each(|prompt| check.prompt(prompt));
+    let mut checker = Checker { check, shape, flow, scopes };
+    checker.whole();
+    let mut check = checker.check;
+    (check.finish(), check.parsed)
+}
+
+impl Checker<'_, '_> {
+    fn whole(&mut self) {
+        let workflow = &self.check.bundle.workflow;
+        self.check.workflow_times(workflow);
+        self.check.schema(workflow.input_schema.as_ref(), "`input_schema`");
+        let context_schema = self.check.schema(workflow.context_schema.as_ref(), "`context_schema`");
+        let output_schema = self.check.schema(workflow.output_schema.as_ref(), "`output_schema`");
+        let schemas = Written { state: context_schema.as_ref(), output: output_schema.as_ref() };
+        (0..self.shape.slots.len()).for_each(|at| self.node(at, schemas));
+        (0..self.shape.slots.len()).for_each(|at| self.routes(at));
+        let shape = self.shape;
+        shape.arrows.iter().for_each(|arrow| self.transition(arrow));
+        shape.units.iter().for_each(|unit| self.unit(unit));
+        if let Some(tree) = &workflow.output_mapping {
+            self.check.mapping_secrets(tree);
+            if let Some(schema) = &output_schema {
+                self.check.output_fits(tree, schema);
+            }
+            self.check.tree(tree, &self.scopes.of_output(), &self.scopes.items);
+        }
+        self.rules(&workflow.on_error, &self.scopes.of_rules());
+        self.joins(schemas);
+        for name in self.check.bundle.tasks.keys() {
+            if !self.is_written_on_a_node(name) {
+                self.task_apart(&Text::new(name.clone()));
+            }
+        }
+        // A run that has not started has an input and nothing else.
+        if let Some(key) = workflow.concurrency.as_ref().and_then(|concurrency| concurrency.key.as_ref()) {
+            self.check.expr_in(key, &Scope::of(INPUT), &self.scopes.items);
+        }
+    }
+
+    /// Then it has been looked at there.
+    fn is_written_on_a_node(&self, task: &Name) -> bool {
+        let mut written = self.shape.slots.iter().filter_map(|slot| slot.def);
+        written.any(|def| def.inline != wonder_lang::def::Inline::No && def.task.text == *task)
+    }
+}
+
+impl Check<'_> {
+    fn sizes(&mut self) {
+        let workflow = &self.bundle.workflow;
+        if workflow.nodes.is_empty() {
+            self.report(
+                Problem::error(
+                    codes::NO_NODES,
+                    workflow.spot,
+                    format!("workflow `{}` has no nodes", workflow.name),
+                )
+                .label("expected at least one node"),
+            );
+        }
+    }
+
+    fn node_count(&mut self, shape: &Shape<'_>) {
+        let workflow = &self.bundle.workflow;
+        let most = workflow.nodes_max.unwrap_or(NODES_MAX);
+        if shape.nodes_written > most as usize && most > 0 {
+            let message = format!("{} nodes, and at most {most} are allowed", shape.nodes_written);
+            self.report(
+                Problem::error(codes::TOO_MANY_NODES, workflow.spot, message)
+                    .label("expected fewer nodes")
+                    .help("raise `nodes_max`, or move a part into a workflow of its own"),
+            );
+        }
+    }
+
+    fn prompt(&mut self, prompt: &PromptSpec) {
+        for text in prompt.system.iter().chain([&prompt.template]) {
+            self.template(text);
+        }
+        self.schema(prompt.requires.as_ref(), "`requires`");
+        self.schema(prompt.produces.as_ref(), "`produces`");
+        self.prompt_secrets(prompt);
+    }
+
+    /// Profiles that switch or downgrade to each other must exist, and must not go round in circles.
+    fn models(&mut self) {
+        let models = &self.bundle.models;
+        for (name, profile) in models {
+            profile.fallbacks.iter().chain(&profile.cheaper).for_each(|other| self.known_model(other));
+            if let Some(own) = profile.fallbacks.iter().find(|other| other.text == *name) {
+                self.model_cycle(own.spot, format!("model profile `{name}` falls back to itself"));
+            }
+        }
+        let mut settled = BTreeSet::new();
+        for name in models.keys() {
+            let (mut path, mut at) = (Vec::new(), name);
+            while settled.insert(at) {
+                path.push(&**at);
+                match models.get(at).and_then(|profile| profile.cheaper.as_ref()) {
+                    Some(next) if models.contains_key(&next.text) => at = &next.text,
+                    _ => break,
+                }
+            }
+            let closes = path.iter().position(|known| *known == &**at);
+            let next = models.get(at).and_then(|profile| profile.cheaper.as_ref());
+            if let (Some(first), Some(next)) = (closes, next.filter(|next| models.contains_key(&next.text))) {
+                let cycle = [&path[first..], &[path[first]]].concat().join(" -> ");
+                self.model_cycle(next.spot, format!("`cheaper` goes round in a circle: {cycle}"));
+            }
+        }
+    }
+
+    fn model_cycle(&mut self, spot: Spot, message: String) {
+        self.report(
+            Problem::error(codes::MODEL_CYCLE, spot, message)
+                .label("expected another profile")
+                .help("let the last one have no `cheaper`"),
+        );
+    }
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn report(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// Parses an expression, or says why it is none.
+    pub(super) fn expr(&mut self, text: &Text) -> Option<Expr> {
+        match self.parsed.expr(text) {
+            Ok(expr) => Some(expr),
+            Err(error) => {
+                let mut problem = Problem::error(
+                    codes::BAD_EXPRESSION,
+                    text.spot,
+                    format!("`{}` is not an expression: {}", brief(&text.text), error.message),
+                )
+                .label("expected a CEL expression");
+                if let Some(offset) = error.offset {
+                    problem = problem.within(offset, error.len.unwrap_or(1));
+                }
+                if text.text.contains("{{") {
+                    problem = problem.help("this is an expression, not a template: leave out `{{` and `}}`");
+                } else if looks_like_prose(&text.text) {
+                    problem =
+                        problem.help(format!("a literal text is written in two quotes: \"'{}'\"", text.text));
+                }
+                self.problems.push(problem);
+                None
+            }
+        }
+    }
+
+    /// Parses a template, or says why it is none.
+    pub(super) fn template(&mut self, text: &Text) -> Option<Template> {
+        match self.parsed.template(text) {
+            Ok(template) => Some(template),
+            Err(error) => {
+                let mut problem = Problem::error(
+                    codes::BAD_TEMPLATE,
+                    text.spot,
+                    format!("not a template: {}", error.message),
+                )
+                .label("expected text with `{{ value }}` in it");
+                if let Some(offset) = error.offset {
+                    problem = problem.within(offset, 1);
+                }
+                self.problems.push(problem);
+                None
+            }
+        }
+    }
+
+    pub(super) fn schema(&mut self, def: Option<&SchemaDef>, what: &str) -> Option<Schema> {
+        let def = def?;
+        if let Some(address) = remote_ref(&def.doc) {
+            self.report(
+                Problem::error(codes::REMOTE_REF, def.spot, format!("{what} refers to `{address}`"))
+                    .label("only references within this schema (`#/…`) are followed")
+                    .help("copy what it refers to into `$defs` and refer to `#/$defs/…`"),
+            );
+            return None;
+        }
+        match Schema::compile(&def.doc) {
+            Ok(schema) => Some(schema),
+            Err(message) => {
+                self.report(
+                    Problem::error(
+                        codes::BAD_SCHEMA,
+                        def.spot,
+                        format!("{what} is no JSON Schema: {message}"),
+                    )
+                    .label("expected a valid JSON Schema"),
+                );
+                None
+            }
+        }
+    }
+
+    /// A ref must be usable as a name in expressions.
+    pub(super) fn reference(&mut self, text: &Text, what: &str) {
+        let label = "a ref is a letter or `_`, then letters, digits and `_`";
+        if !wonder_lang::path::is_key(&text.text) {
+            let message = format!("`{text}` cannot be the ref of a {what}");
+            let problem = Problem::error(codes::BAD_REF, text.spot, message).label(label);
+            let repaired: String =
+                text.text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+            self.report(if wonder_lang::path::is_key(&repaired) {
+                problem.help(format!("write `{repaired}`"))
+            } else {
+                problem
+            });
+        } else if RESERVED.contains(&text.as_str()) {
+            let message =
+                format!("`{text}` cannot be the ref of a {what}: it means something else in expressions");
+            self.report(
+                Problem::error(codes::BAD_REF, text.spot, message)
+                    .label("expected a name of its own")
+                    .help(format!("write `{text}_{}` or another name", what.replace(' ', "_"))),
+            );
+        }
+    }
+
+    pub(super) fn unknown<'n>(
+        &mut self,
+        code: Code,
+        text: &Text,
+        what: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) {
+        let mut problem = Problem::error(code, text.spot, format!("there is no {what} `{text}`"))
+            .label(format!("expected the name of a {what}"));
+        if self.suggestions_left > 0 {
+            self.suggestions_left -= 1;
+            let mut known = known.into_iter().peekable();
+            problem.help = Some(match known.peek() {
+                None => format!("this workflow has no {what}s"),
+                Some(_) => match nearest(&text.text, known) {
+                    Some(name) => format!("did you mean `{name}`?"),
+                    None => format!("define a {what} `{text}`, or name one that exists"),
+                },
+            });
+        }
+        self.report(problem);
+    }
+
+    pub(super) fn zero(&mut self, value: Option<u64>, spot: Spot, what: &str) {
+        if value == Some(0) {
+            self.report(
+                Problem::error(codes::ZERO_LIMIT, spot, format!("{what} is 0"))
+                    .label("expected more than 0")
+                    .help("leave it out for no limit of your own"),
+            );
+        }
+    }
+
+    /// Everything found, each problem once: what several nodes share is still one mistake.
+    fn finish(&mut self) -> Vec<Problem> {
+        let mut seen = BTreeSet::new();
+        let mut problems = std::mem::take(&mut self.problems);
+        problems.retain(|p| seen.insert((p.code, p.spot, p.within, p.message.clone())));
+        problems
+    }
+}
+
+/// Words with spaces between them and nothing that an expression would have.
+fn looks_like_prose(text: &str) -> bool {
+    text.contains(' ') && text.chars().all(|c| c.is_alphanumeric() || " ,;.!'’-".contains(c))
+}
+
+/// The start of a text, for a message.
+pub(super) fn brief(text: &str) -> String {
+    const CHARS_MAX: usize = 60;
+    let mut short: String = text.chars().take(CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// The first `$ref` in a schema that leaves it.
+fn remote_ref(doc: &Value) -> Option<Arc<str>> {
+    match doc {
+        Value::Map(map) => map.iter().find_map(|(key, value)| match value {
+            Value::String(address) if &**key == "$ref" && !address.starts_with('#') => Some(address.clone()),
+            _ => remote_ref(value),
+        }),
+        Value::List(items) => items.iter().find_map(remote_ref),
+        _ => None,
+    }
+}

@@ -1,0 +1,54 @@
+//! What only the embedded host is asked, beside what every engine is: whether it carries on what a request sets
+//! going, and to carry on a run that nobody drives. An owner is asked the same over its socket.
+
+use serde::{Deserialize, Serialize};
+use wonder_engine::Request;
+
+/// Whether to carry the run on after recording what was asked.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Drive {
+    #[default]
+    On,
+    /// Only record: the run waits until somebody resumes it.
+    Off,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Embedded {
+    Ask {
+        request: Request,
+        drive: Drive,
+    },
+    /// Carry on a run that nobody drives, if it is live; changes nothing else.
+    Adopt {
+        run: String,
+    },
+}
+
+impl From<Request> for Embedded {
+    fn from(request: Request) -> Embedded {
+        Embedded::Ask { request, drive: Drive::On }
+    }
+}
+
+impl Embedded {
+    /// The run that it sets going is to be carried on.
+    pub(crate) fn drives(&self) -> bool {
+        match self {
+            Embedded::Adopt { .. } => true,
+            Embedded::Ask { request, drive } => {
+                let sets_going = matches!(
+                    request,
+                    Request::Start(_)
+                        | Request::Act { .. }
+                        | Request::Fork(_)
+                        | Request::Answer(_)
+                        | Request::Signal(_)
+                );
+                sets_going && *drive == Drive::On
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Nothing but tests: every scenario on every host. See `it/main.rs`.
