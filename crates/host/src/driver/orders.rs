@@ -170,7 +170,7 @@ impl Driver {
     }
 
     /// A run has got a place: it starts, or its tasks that were held begin.
-    fn use_place(&mut self, turn: &mut Turn, id: Name) {
+    pub(super) fn use_place(&mut self, turn: &mut Turn, id: Name) {
         if self.hosted(turn, &id).is_err() {
             return;
         }

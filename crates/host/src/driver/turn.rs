@@ -138,9 +138,13 @@ impl Driver {
             }
             turn.batch.push(self.set_aside(run, &why));
         }
-        self.timers.set(id, None);
         turn.touched.remove(id);
-        EngineError::set_aside(id, &why)
+        self.let_go(turn, id);
+        let error = EngineError::set_aside(id, &why);
+        for waiter in self.waiters.remove(id).unwrap_or_default() {
+            turn.replies.push((waiter.reply, Err(error.clone())));
+        }
+        error
     }
 
     /// Sets a run aside that cannot be brought into memory.
@@ -151,8 +155,17 @@ impl Driver {
         why: &str,
     ) -> EngineError {
         turn.batch.push(self.set_aside(stored.no, why));
-        self.timers.set(&stored.row.run.as_str().into(), None);
+        self.let_go(turn, &stored.row.run.as_str().into());
         EngineError::set_aside(&stored.row.run, why)
+    }
+
+    /// A run that is set aside wants nothing any more, and what it held is for others.
+    fn let_go(&mut self, turn: &mut Turn, id: &Name) {
+        self.timers.set(id, None);
+        self.shared.leave_alone(id);
+        if let Some(next) = self.concurrency.leave(id) {
+            self.use_place(turn, next);
+        }
     }
 
     fn set_aside(&self, run: i64, why: &str) -> Write {
