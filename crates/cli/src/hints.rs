@@ -1,6 +1,7 @@
 //! What can be typed next, by what went wrong. Engines give causes; command lines are named here and nowhere
 //! else.
 
+use wonder_core::input::Operation;
 use wonder_engine::{Cause, EngineError};
 
 /// A way out on this command line, if there is one that the error itself does not say. `run`: the one that was
@@ -17,9 +18,9 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         Cause::BadAnswer { .. } => "wonder gates -o json shows the form.",
         Cause::NobodyWaits { .. } => "wonder why RUN says what it waits for.",
         Cause::CannotFork => "wonder show RUN lists the nodes it has been to.",
-        Cause::WrongStatus { operation, .. } => match operation.as_str() {
-            "resume" => "wonder retry RUN goes on with a run that failed or was cancelled.",
-            "retry" => "wonder resume RUN goes on with a run that was paused or interrupted.",
+        Cause::WrongStatus { operation, .. } => match operation {
+            Operation::Resume => "wonder retry RUN goes on with a run that failed or was cancelled.",
+            Operation::Retry => "wonder resume RUN goes on with a run that was paused or interrupted.",
             _ => "wonder show RUN says how it stands.",
         },
         Cause::GateClosed { .. } | Cause::AnsweredAlready { .. } => "wonder show RUN says how it stands.",

@@ -54,6 +54,16 @@ pub(crate) fn handle(run: &mut Run, input: Input, now: Time) -> Result<Step, Rej
     Ok(Step { events, commands, moves: run.take_moves() })
 }
 
+/// What is ready goes on, though nothing was said: the host held it until now.
+pub(crate) fn go_on(run: &mut Run, now: Time) -> Step {
+    let Some(start) = &run.state().start else { return Step::default() };
+    let moves_left = start.limits.moves_per_input_max;
+    let mut decision = Decision { run, now, events: Vec::new(), commands: Vec::new(), moves_left };
+    decision.settle();
+    let Decision { run, events, commands, .. } = decision;
+    Step { events, commands, moves: run.take_moves() }
+}
+
 /// A fork is no input: it is how a run begins that has another's past.
 pub(crate) fn fork(run: &mut Run, forked: EventKind, now: Time) -> Step {
     let moves_left = run.state().start.as_ref().map_or(u32::MAX, |start| start.limits.moves_per_input_max);
@@ -128,7 +138,7 @@ impl Decision<'_> {
             self.enter(token);
             return true;
         }
-        self.call_next() || self.dispatch_next()
+        !self.run.holds_dispatch() && (self.call_next() || self.dispatch_next())
     }
 
     /// Running or paused: fan-ins fire and results route in both.

@@ -16,7 +16,13 @@ pub struct Happened<'h> {
 
 /// The default for a failure, and its number, which is part of the stored format.
 pub fn default_rule(node: &Node, happened: &Happened<'_>) -> Option<(u32, Rule)> {
-    let rule = |response: Response, max: u32| Rule { when: None, response, max, backoff: Backoff::default() };
+    let rule = |response: Response, max: u32| Rule {
+        when: None,
+        repeats_unknown: false,
+        response,
+        max,
+        backoff: Backoff::default(),
+    };
     let is_worker = matches!(node.perform, Perform::Worker(_));
     // Who wrote `on_timeout: retry` has said how often.
     let silent = node.on_timeout == NodeTimeout::Fail && node.task().is_some_and(|task| task.retry.is_none());

@@ -7,14 +7,15 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{Allowance, Spend};
-use crate::def::{Estimate, Name, OnExceeded, Prices};
+use crate::def::{Estimate, Name, OnExceeded, Prices, is_default};
 use crate::error::Failure;
 use crate::event::{GateId, TokenId};
 use crate::limits::Limits;
 use crate::time::Time;
 use crate::value::Value;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "input", rename_all = "snake_case")]
 pub enum Input {
     StartRun(Box<StartRun>),
     /// A queued run may begin.
@@ -73,8 +74,9 @@ pub struct StartRun {
     pub input: Value,
     /// For backoff jitter; the only randomness there is.
     pub seed: u64,
-    /// The version of the rules this run lives by.
-    #[serde(default)]
+    /// Written by the first format and read by nobody: what replays a run applies its events and asks no rule.
+    /// Kept so that its logs are written back as they are.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub behaviour: u32,
     #[serde(default)]
     pub limits: Limits,
@@ -115,7 +117,7 @@ impl StartRun {
             id: id.into(),
             input,
             seed: 0,
-            behaviour: crate::BEHAVIOUR,
+            behaviour: 0,
             limits: Limits::default(),
             estimates: BTreeMap::new(),
             timeouts_ms: BTreeMap::new(),
@@ -140,7 +142,7 @@ pub struct Parent {
     pub depth: u32,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct TaskReport {
     pub outcome: TaskOutcome,
     pub spend: Spend,
@@ -148,7 +150,8 @@ pub struct TaskReport {
     pub tries: u32,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum TaskOutcome {
     Completed {
         result: Value,
@@ -167,7 +170,8 @@ pub enum TaskOutcome {
     Cancelled,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ChildOutcome {
     Completed { output: Value },
     Failed { failure: Failure },
@@ -175,8 +179,56 @@ pub enum ChildOutcome {
     Cancelled,
 }
 
+/// What somebody wants done to a run.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    Release,
+    Cancel,
+    Kill,
+    Pause,
+    Resume,
+    /// What a gate paused, an answer to the gate resumes.
+    ResumeAtGate,
+    Retry,
+    SendEvent,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::Release => "release",
+            Operation::Cancel => "cancel",
+            Operation::Kill => "kill",
+            Operation::Pause => "pause",
+            Operation::Resume => "resume",
+            Operation::ResumeAtGate => "resume (answer its gate instead)",
+            Operation::Retry => "retry",
+            Operation::SendEvent => "send an event to",
+        })
+    }
+}
+
+/// A bound that an input may break.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    ResultBytesMax,
+    EventsKeptMax,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Limit::ResultBytesMax => "result_bytes_max",
+            Limit::EventsKeptMax => "events_kept_max",
+        })
+    }
+}
+
 /// Why an input was refused. Nothing has changed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "rejection", rename_all = "snake_case")]
 pub enum Rejection {
     AlreadyStarted,
     NotStarted,
@@ -214,14 +266,14 @@ pub enum Rejection {
     /// The operation does not fit the run's status.
     WrongStatus {
         status: crate::run::RunStatus,
-        operation: &'static str,
+        operation: Operation,
     },
     /// No deadline has passed.
     NothingDue {
         next: Option<Time>,
     },
     LimitExceeded {
-        limit: &'static str,
+        limit: Limit,
         max: u64,
     },
     /// A fork's point or definition does not fit.

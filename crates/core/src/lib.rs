@@ -97,7 +97,3 @@ pub use lifecycle::{RunStatus, TokenStatus};
 pub use run::{Fork, Move, ReplayError, Run, Step};
 pub use time::Time;
 pub use value::Value;
-
-/// The version of the rules that new runs live by. Stored events never need it; a host that replays the
-/// rules themselves does.
-pub const BEHAVIOUR: u32 = 1;

@@ -41,6 +41,8 @@ pub struct Run {
     /// Moves and groups touched since they were last taken; empty between inputs.
     moves: Vec<Move>,
     touched: Vec<GroupId>,
+    /// No task and no child is sent out for now. A host's wish, not a fact: not recorded, seen by nobody.
+    holds_dispatch: bool,
 }
 
 /// What came of one input.
@@ -80,7 +82,8 @@ impl std::error::Error for ReplayError {}
 impl Run {
     /// A run that has been told nothing yet.
     pub fn new(graph: Arc<Graph>) -> Run {
-        Run { graph, state: State::default(), moves: Vec::new(), touched: Vec::new() }
+        let (moves, touched) = (Vec::new(), Vec::new());
+        Run { graph, state: State::default(), moves, touched, holds_dispatch: false }
     }
 
     /// The only way in. On a rejection nothing has changed.
@@ -88,6 +91,23 @@ impl Run {
         // Time never goes back within a run, whatever the host's clock does.
         let now = now.max(self.state.now);
         crate::decide::handle(self, input, now)
+    }
+
+    /// Sends out nothing more until [`release_dispatch`](Run::release_dispatch): for a host that wants what is out
+    /// to come back before it hands the run over. Results, answers and deadlines still count, clocks go on, and
+    /// nothing of it shows: what is ready stays pending.
+    pub fn hold_dispatch(&mut self) {
+        self.holds_dispatch = true;
+    }
+
+    /// Ends a hold, and sends out what had become ready.
+    pub fn release_dispatch(&mut self, now: Time) -> Step {
+        self.holds_dispatch = false;
+        crate::decide::go_on(self, now.max(self.state.now))
+    }
+
+    pub fn holds_dispatch(&self) -> bool {
+        self.holds_dispatch
     }
 
     /// The run that wrote these events. Applies them; no rule is asked.

@@ -72,7 +72,8 @@ pub struct State {
     pub budget_warned: bool,
     pub metrics: Metrics,
     pub ends: Ends,
-    pub population: Population,
+    #[serde(rename = "population")]
+    pub token_counts: TokenCounts,
     pub tokens_minted: u64,
     pub groups_made: u64,
     pub gates_opened: u64,
@@ -373,7 +374,7 @@ pub struct Ends {
 
 /// How many tokens there are of each sort; kept, so that nothing has to count them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Population {
+pub struct TokenCounts {
     pub live: u64,
     /// Live, and waiting for a human, an event or a time.
     pub idle: u64,

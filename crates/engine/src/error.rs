@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use wonder_core::RunStatus;
-use wonder_core::input::Rejection;
+use wonder_core::input::{Operation, Rejection};
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct EngineError {
@@ -75,7 +75,7 @@ pub enum Cause {
     },
     /// The operation does not fit the run's status.
     WrongStatus {
-        operation: String,
+        operation: Operation,
         status: RunStatus,
     },
     CannotFork,
@@ -286,7 +286,7 @@ impl EngineError {
                 (ErrorCode::Conflict, None, Some(Cause::NobodyWaits { event: event.to_string() }))
             }
             Rejection::WrongStatus { operation, status } => {
-                let cause = Cause::WrongStatus { operation: (*operation).to_owned(), status: *status };
+                let cause = Cause::WrongStatus { operation: *operation, status: *status };
                 (ErrorCode::Conflict, Some(UNCHANGED), Some(cause))
             }
             Rejection::CannotFork { .. } => (ErrorCode::Conflict, Some(UNCHANGED), Some(Cause::CannotFork)),

@@ -268,6 +268,8 @@ pub struct Unit {
 #[derive(Clone, Debug)]
 pub struct Rule {
     pub when: Option<Expr>,
+    /// Its condition names `outcome_unknown`: it means to repeat an effect that may have happened already.
+    pub repeats_unknown: bool,
     pub response: Response,
     pub max: u32,
     pub backoff: Backoff,

@@ -109,6 +109,14 @@ impl Expr {
         }
     }
 
+    /// Whether it has this text as a constant, wherever it stands.
+    pub fn has_constant(&self, text: &str) -> bool {
+        self.0.node.any(&|node| match node {
+            Node::Const(value) => value.as_str() == Some(text) || has_text(value, text),
+            _ => false,
+        })
+    }
+
     pub fn eval(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
         eval::eval(&self.0.node, scope)
     }
@@ -123,6 +131,11 @@ impl Expr {
             ))),
         }
     }
+}
+
+/// A list of constants is one constant.
+fn has_text(value: &Value, text: &str) -> bool {
+    value.as_list().is_some_and(|items| items.iter().any(|item| item.as_str() == Some(text)))
 }
 
 /// Sorts, and drops every path that lies under another.

@@ -113,7 +113,7 @@ impl Monitor {
         }
         self.moves(step, retried, &mut wrong);
         self.commands(step, &mut wrong);
-        self.population(run, &mut wrong);
+        self.token_counts(run, &mut wrong);
         self.owed(run, &mut wrong);
         self.ending(run, &mut wrong);
         wrong.extend(timeline::differences(&self.timeline, run));
@@ -275,7 +275,7 @@ impl Monitor {
     }
 
     /// Every token that was made is live or ended once; the run knows the same ones as live.
-    fn population(&self, run: &Run, wrong: &mut Vec<String>) {
+    fn token_counts(&self, run: &Run, wrong: &mut Vec<String>) {
         let live = self.tokens.iter().filter(|(_, status)| !status.is_end()).count();
         let mut known = 0;
         for token in run.tokens() {
@@ -288,7 +288,7 @@ impl Monitor {
         if known != live {
             wrong.push(format!("{known} tokens are live in the run, {live} by their moves"));
         }
-        let counted = &run.state().population;
+        let counted = &run.state().token_counts;
         if counted.live + counted.abandoned + counted.late != live as u64 {
             wrong.push(format!("the run counts {counted:?}, {live} tokens are live"));
         }

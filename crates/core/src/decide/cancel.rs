@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::error::{ErrorKind, Failure};
 use crate::event::{CancelReason, EventKind, GateId, TokenId};
 use crate::expr::Scope;
-use crate::input::Rejection;
+use crate::input::{Operation, Rejection};
 use crate::lifecycle::RunStatus;
 use crate::limits::CANCEL_GRACE_MS;
 use crate::scope::View;
@@ -73,7 +73,7 @@ impl Decision<'_> {
     }
 
     pub(super) fn cancel(&mut self, reason: String, grace_ms: Option<u64>) -> Result<(), Rejection> {
-        self.must_be("cancel", &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused])?;
+        self.must_be(Operation::Cancel, &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused])?;
         self.begin_cancelling(reason, grace_ms);
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Decision<'_> {
 
     pub(super) fn kill(&mut self, reason: String) -> Result<(), Rejection> {
         self.must_be(
-            "kill",
+            Operation::Kill,
             &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused, RunStatus::Cancelling],
         )?;
         self.call_everything_back();
@@ -95,15 +95,15 @@ impl Decision<'_> {
         Ok(())
     }
 
-    pub(super) fn must_be(&self, operation: &'static str, allowed: &[RunStatus]) -> Result<(), Rejection> {
+    pub(super) fn must_be(&self, operation: Operation, allowed: &[RunStatus]) -> Result<(), Rejection> {
         let status = self.state().status;
         if allowed.contains(&status) { Ok(()) } else { Err(Rejection::WrongStatus { status, operation }) }
     }
 
     /// A run on its way out is gone when the last live token is.
     pub(super) fn finish_cancelling(&mut self) {
-        let people = &self.state().population;
-        let left = people.live + people.abandoned + people.late;
+        let counts = &self.state().token_counts;
+        let left = counts.live + counts.abandoned + counts.late;
         if self.state().status == RunStatus::Cancelling && left == 0 {
             self.record(EventKind::RunCancelled { reason: self.cancel_reason() });
         }
@@ -119,8 +119,8 @@ impl Decision<'_> {
 
     /// Nothing is live: the run is complete, or was it?
     pub(super) fn finish_if_done(&mut self) {
-        let people = &self.state().population;
-        if !self.is_open() || people.live > 0 || people.abandoned > 0 {
+        let counts = &self.state().token_counts;
+        if !self.is_open() || counts.live > 0 || counts.abandoned > 0 {
             return;
         }
         let late: Vec<TokenId> =

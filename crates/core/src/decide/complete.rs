@@ -55,7 +55,7 @@ impl Decision<'_> {
         let failed = Failed { report, ..Failed::of(failure) };
         match how {
             How::Completed => self.fail(id, failed),
-            How::Skipped(_) => self.fall(id, failed),
+            How::Skipped(_) => self.fail_unhandled(id, failed),
         }
     }
 

@@ -55,7 +55,7 @@ impl Decision<'_> {
     pub(super) fn has_free_place(&self) -> bool {
         let told = self.state().start.as_ref().and_then(|start| start.max_parallel);
         let max = told.or(self.run.graph().max_parallel);
-        max.is_none_or(|max| self.state().population.tasks_out < u64::from(max))
+        max.is_none_or(|max| self.state().token_counts.tasks_out < u64::from(max))
     }
 
     /// A token that comes back from a backoff or a review: out at once, if it can.

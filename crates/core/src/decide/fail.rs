@@ -58,7 +58,7 @@ impl Decision<'_> {
                 Ok(false) => {}
                 Ok(true) => {
                     if matches!(rule.response, Response::Fail) {
-                        return self.fall(id, failed);
+                        return self.fail_unhandled(id, failed);
                     }
                     if self.respond(id, reference, rule, &failed) {
                         return;
@@ -67,20 +67,20 @@ impl Decision<'_> {
                 Err(broken) => {
                     let broken = broken.because_of(failed.failure.clone());
                     failed.failure = broken.at(graph.written_ref(at), self.token(id).attempt);
-                    return self.fall(id, failed);
+                    return self.fail_unhandled(id, failed);
                 }
             }
         }
         if failed.failure.kind == ErrorKind::BudgetExceeded && self.by_budget(id, &failed) {
             return;
         }
-        self.fall(id, failed);
+        self.fail_unhandled(id, failed);
     }
 
     fn applies(&self, id: TokenId, rule: &Rule, failure: &Failure) -> Result<bool, Failure> {
         // An effect that must happen once, and may have, is repeated only by a rule that says it means that.
-        let named = rule.when.as_ref().is_some_and(|when| when.text().contains("outcome_unknown"));
-        if failure.kind == ErrorKind::OutcomeUnknown && rule.response.runs_again() && !named {
+        let repeats = rule.response.runs_again() && !rule.repeats_unknown;
+        if failure.kind == ErrorKind::OutcomeUnknown && repeats {
             return Ok(false);
         }
         let Some(when) = &rule.when else { return Ok(true) };
@@ -140,7 +140,7 @@ impl Decision<'_> {
     }
 
     /// No response takes care of it: failure transitions, then the branch, then the run.
-    pub(super) fn fall(&mut self, id: TokenId, mut failed: Failed) {
+    pub(super) fn fail_unhandled(&mut self, id: TokenId, mut failed: Failed) {
         let graph = self.graph();
         let token = self.token(id);
         failed.failure = failed.failure.at(graph.written_ref(self.node_of(id)), token.attempt);

@@ -5,7 +5,7 @@ use crate::def::{GateTimeout, Name};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, GateId, GateKind, PauseReason, TimeoutPolicy, TimeoutType, TokenId};
 use crate::graph::{Coordinated, GateSpec, Perform};
-use crate::input::Rejection;
+use crate::input::{Limit, Rejection};
 use crate::schema::Schema;
 use crate::value::Value;
 
@@ -28,7 +28,7 @@ impl Decision<'_> {
         }
         let max = self.state().start.as_ref().map_or(u64::MAX, |start| start.limits.result_bytes_max);
         if self.check_size(&answer).is_err() {
-            return Err(Rejection::LimitExceeded { limit: "result_bytes_max", max });
+            return Err(Rejection::LimitExceeded { limit: Limit::ResultBytesMax, max });
         }
         let (kind, token) = (gate.record.kind, gate.token);
         let of = (gate.record.budget_of.clone(), gate.record.of_parent);
@@ -110,7 +110,7 @@ impl Decision<'_> {
             }
             _ => {
                 let unknown = Failure::new(ErrorKind::OutcomeUnknown, "somebody said that it failed");
-                self.fall(token, Failed::of(failure.unwrap_or(unknown)));
+                self.fail_unhandled(token, Failed::of(failure.unwrap_or(unknown)));
             }
         }
     }

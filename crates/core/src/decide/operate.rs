@@ -3,16 +3,16 @@
 use crate::command::Command;
 use crate::def::Name;
 use crate::event::{EventKind, PauseReason, TokenId};
-use crate::input::Rejection;
+use crate::input::{Operation, Rejection};
 use crate::lifecycle::RunStatus;
 
 use super::Decision;
 
 impl Decision<'_> {
     pub(super) fn pause(&mut self, by: Name) -> Result<(), Rejection> {
-        self.must_be("pause", &[RunStatus::Running, RunStatus::Paused])?;
+        self.must_be(Operation::Pause, &[RunStatus::Running, RunStatus::Paused])?;
         if self.state().pauses.contains(&PauseReason::Operator) {
-            return Err(Rejection::WrongStatus { status: RunStatus::Paused, operation: "pause" });
+            return Err(Rejection::WrongStatus { status: RunStatus::Paused, operation: Operation::Pause });
         }
         self.record(EventKind::RunPaused { reason: PauseReason::Operator, by });
         self.pause_children();
@@ -38,12 +38,12 @@ impl Decision<'_> {
     }
 
     pub(super) fn resume(&mut self, by: Name) -> Result<(), Rejection> {
-        self.must_be("resume", &[RunStatus::Paused])?;
+        self.must_be(Operation::Resume, &[RunStatus::Paused])?;
         if !self.state().pauses.contains(&PauseReason::Operator) {
             // What a gate paused, an answer to the gate resumes.
             return Err(Rejection::WrongStatus {
                 status: RunStatus::Paused,
-                operation: "resume (answer its gate instead)",
+                operation: Operation::ResumeAtGate,
             });
         }
         self.resume_after(PauseReason::Operator, by);
@@ -64,7 +64,7 @@ impl Decision<'_> {
     }
 
     pub(super) fn retry(&mut self, by: Name) -> Result<(), Rejection> {
-        self.must_be("retry", &[RunStatus::Failed, RunStatus::TimedOut, RunStatus::Cancelled])?;
+        self.must_be(Operation::Retry, &[RunStatus::Failed, RunStatus::TimedOut, RunStatus::Cancelled])?;
         self.record(EventKind::RunRetried { by });
         Ok(())
     }

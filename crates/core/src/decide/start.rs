@@ -1,7 +1,7 @@
 //! `StartRun` and `Release`: check the input, pin what must not change, make the first tokens.
 
 use crate::event::EventKind;
-use crate::input::{Rejection, StartRun};
+use crate::input::{Limit, Operation, Rejection, StartRun};
 use crate::lifecycle::RunStatus;
 use crate::value::Value;
 
@@ -25,7 +25,7 @@ impl Decision<'_> {
         }
         let max = start.limits.result_bytes_max;
         if !start.input.fits(usize::try_from(max).unwrap_or(usize::MAX)) {
-            return Err(Rejection::LimitExceeded { limit: "result_bytes_max", max });
+            return Err(Rejection::LimitExceeded { limit: Limit::ResultBytesMax, max });
         }
         for (name, profile) in &graph.models {
             start.prices.entry(name.clone()).or_insert(profile.prices);
@@ -45,7 +45,7 @@ impl Decision<'_> {
     pub(super) fn release(&mut self) -> Result<(), Rejection> {
         let status = self.state().status;
         if status != RunStatus::Queued {
-            return Err(Rejection::WrongStatus { status, operation: "release" });
+            return Err(Rejection::WrongStatus { status, operation: Operation::Release });
         }
         self.record(EventKind::RunReleased);
         self.first_tokens();

@@ -4,7 +4,7 @@ use crate::def::Name;
 use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, OpenedWith, TimeoutPolicy, TimeoutType, TokenId};
 use crate::graph::{Coordinated, Node, Perform, WaitSpec};
-use crate::input::Rejection;
+use crate::input::{Limit, Operation, Rejection};
 use crate::lifecycle::RunStatus;
 use crate::scope::Around;
 use crate::state::Place;
@@ -47,10 +47,10 @@ impl Decision<'_> {
         payload: Value,
         keep: bool,
     ) -> Result<(), Rejection> {
-        self.must_be("send an event to", &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused])?;
+        self.must_be(Operation::SendEvent, &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused])?;
         let limits = &self.state().start.as_ref().expect("handle looks first").limits;
         if self.check_size(&payload).is_err() {
-            return Err(Rejection::LimitExceeded { limit: "result_bytes_max", max: limits.result_bytes_max });
+            return Err(Rejection::LimitExceeded { limit: Limit::ResultBytesMax, max: limits.result_bytes_max });
         }
         let waiter = self.run.tokens().find(|token| match &token.place {
             Place::WaitingForEvent { event: wanted, key: with, .. } => *wanted == event && fits(with, &key),
@@ -63,7 +63,7 @@ impl Decision<'_> {
             }
             let max = limits.events_kept_max;
             if self.state().events_kept.len() >= max as usize {
-                return Err(Rejection::LimitExceeded { limit: "events_kept_max", max: max.into() });
+                return Err(Rejection::LimitExceeded { limit: Limit::EventsKeptMax, max: max.into() });
             }
         }
         self.record(EventKind::EventReceived { event, key, payload: payload.clone(), token });

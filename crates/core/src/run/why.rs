@@ -143,7 +143,7 @@ impl Run {
         let told = self.state.start.as_ref().and_then(|start| start.max_parallel);
         let full = told
             .or(self.graph.max_parallel)
-            .is_some_and(|max| self.state.population.tasks_out >= u64::from(max));
+            .is_some_and(|max| self.state.token_counts.tasks_out >= u64::from(max));
         if full {
             return WaitsFor::Place { holders: self.state.out.keys().map(|(id, _)| *id).collect() };
         }

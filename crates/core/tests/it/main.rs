@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "these tests read the tree; the core does not")]
 
 mod golden;
+mod holding;
 mod model_calls;
 mod purity;
 mod tidy;

@@ -4,6 +4,7 @@ use super::{CannotCompile, Compiled, Compiler};
 use crate::shape::{Arrow, UnitShape};
 use crate::{NodeIx, Response, Rule, Spread, Sync, Transition, Unit, UnitIx};
 use wonder_lang::def::{self, Backoff, Foreach, Name, Text};
+use wonder_lang::error::ErrorKind;
 use wonder_lang::value::Value;
 
 /// What `on_timeout: retry` is short for.
@@ -17,8 +18,11 @@ impl<'a> Compiler<'a, '_> {
     }
 
     fn rule(&mut self, rule: &'a def::Rule) -> Compiled<Rule> {
+        let when = self.optional_expr(rule.when.as_ref())?;
+        let unknown = ErrorKind::OutcomeUnknown.as_str();
         Ok(Rule {
-            when: self.optional_expr(rule.when.as_ref())?,
+            repeats_unknown: when.as_ref().is_some_and(|when| when.has_constant(unknown)),
+            when,
             response: self.response(&rule.response)?,
             max: rule.max.unwrap_or(RULE_MAX),
             backoff: rule.backoff.unwrap_or_default(),
@@ -28,7 +32,8 @@ impl<'a> Compiler<'a, '_> {
     pub(super) fn retry_on_timeout(&mut self) -> Compiled<Rule> {
         let when = self.expr(&Text::new("error.kind == 'timeout'"))?;
         let backoff = Backoff::default();
-        Ok(Rule { when: Some(when), response: Response::Retry, max: TIMEOUT_RETRIES, backoff })
+        let (response, max) = (Response::Retry, TIMEOUT_RETRIES);
+        Ok(Rule { when: Some(when), repeats_unknown: false, response, max, backoff })
     }
 
     fn response(&mut self, response: &'a def::Response) -> Compiled<Response> {

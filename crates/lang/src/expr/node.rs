@@ -89,6 +89,38 @@ pub(super) enum LoopKind {
     },
 }
 
+impl Node {
+    /// Whether it, or anything in it, is so.
+    pub(super) fn any(&self, is: &dyn Fn(&Node) -> bool) -> bool {
+        is(self)
+            || match self {
+                Node::Const(_) | Node::Path(_) | Node::Local(..) => false,
+                Node::Select(of, _)
+                | Node::Has(of, _)
+                | Node::Not(of)
+                | Node::Negate(of)
+                | Node::Matches(of, _) => of.any(is),
+                Node::Index(pair) | Node::And(pair) | Node::Or(pair) | Node::Binary(_, pair) => {
+                    pair.0.any(is) || pair.1.any(is)
+                }
+                Node::If(three) => three.0.any(is) || three.1.any(is) || three.2.any(is),
+                Node::List(items) | Node::Call(_, items) => items.iter().any(|item| item.any(is)),
+                Node::Map(pairs) => pairs.iter().any(|(key, value)| key.any(is) || value.any(is)),
+                Node::Loop(of) => {
+                    of.range.any(is)
+                        || match &of.kind {
+                            LoopKind::All(test) | LoopKind::Exists(test) | LoopKind::ExistsOne(test) => {
+                                test.any(is)
+                            }
+                            LoopKind::Collect { filter, item } => {
+                                filter.as_ref().is_some_and(|filter| filter.any(is)) || item.any(is)
+                            }
+                        }
+                }
+            }
+    }
+}
+
 /// How messages name a node: the path as written, as far as it is one.
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,7 +9,7 @@ use crate::time::Time;
 impl Run {
     /// After every event: starts or stops the clock as the tokens now stand.
     pub(super) fn tick(&mut self) {
-        let population = &self.state.population;
+        let population = &self.state.token_counts;
         let only_waits = population.idle > 0
             && population.idle + population.at_fan_ins == population.live
             && population.abandoned == 0;

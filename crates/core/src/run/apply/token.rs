@@ -39,7 +39,7 @@ impl Run {
         let node = self.graph.find_node(node).expect("a token is created at a node of the graph");
         let id = *token;
         self.state.tokens_minted = self.state.tokens_minted.max(id.0);
-        self.state.population.live += 1;
+        self.state.token_counts.live += 1;
         let token = Token {
             id,
             node: node.0,
@@ -131,22 +131,22 @@ impl Run {
     }
 
     fn recount(&mut self, from: TokenStatus, to: TokenStatus) {
-        let people = &mut self.state.population;
+        let counts = &mut self.state.token_counts;
         if from.is_idle() {
-            people.idle -= 1;
+            counts.idle -= 1;
         }
         if to.is_idle() {
-            people.idle += 1;
+            counts.idle += 1;
         }
         if from == TokenStatus::WaitingForSiblings {
-            people.at_fan_ins -= 1;
+            counts.at_fan_ins -= 1;
         }
         if to == TokenStatus::WaitingForSiblings {
-            people.at_fan_ins += 1;
+            counts.at_fan_ins += 1;
         }
         match (from.is_end(), to.is_end()) {
-            (false, true) => people.live -= 1,
-            (true, false) => people.live += 1,
+            (false, true) => counts.live -= 1,
+            (true, false) => counts.live += 1,
             _ => {}
         }
     }
@@ -182,7 +182,7 @@ impl Run {
             spend.reserved.add(&out.reserved);
         }
         if out.child.is_none() {
-            self.state.population.tasks_out += 1;
+            self.state.token_counts.tasks_out += 1;
         }
         let before = self.state.out.insert((id, attempt), out);
         assert!(before.is_none(), "attempt {attempt} of token {id} is out already");
@@ -192,7 +192,7 @@ impl Run {
     pub(super) fn reported(&mut self, id: TokenId, attempt: u32, report: &Report) {
         let Some(out) = self.state.out.remove(&(id, attempt)) else { return };
         if out.child.is_none() {
-            self.state.population.tasks_out -= 1;
+            self.state.token_counts.tasks_out -= 1;
         }
         self.state.reserved.subtract(&out.reserved);
         self.state.spend.add(&report.spend);
@@ -323,11 +323,11 @@ impl Run {
         let token = self.state.tokens.get_mut(&id).expect("an abandoned token is live");
         token.straggler = Some(if late { Straggler::Late } else { Straggler::Abandoned });
         let branch = token.branch.take();
-        self.state.population.live -= 1;
+        self.state.token_counts.live -= 1;
         if late {
-            self.state.population.late += 1;
+            self.state.token_counts.late += 1;
         } else {
-            self.state.population.abandoned += 1;
+            self.state.token_counts.abandoned += 1;
         }
         self.leave_branch(branch, id);
     }
@@ -352,8 +352,8 @@ impl Run {
         let straggler = self.state.tokens[&id].straggler;
         self.place(id, Place::Ended { as_status: status, at, failure: failure.cloned(), reason: None });
         match straggler {
-            Some(Straggler::Abandoned) => self.state.population.abandoned -= 1,
-            Some(Straggler::Late) => self.state.population.late -= 1,
+            Some(Straggler::Abandoned) => self.state.token_counts.abandoned -= 1,
+            Some(Straggler::Late) => self.state.token_counts.late -= 1,
             None => {}
         }
         if keep {
