@@ -150,7 +150,7 @@ impl Stage {
                         Ask::Perform(call) => {
                             let answer = match (&call.action.work, &call.action.def.implementation) {
                                 (Some(Work::Mock(script)), _) => {
-                                    mock::outcome(script, order.attempt - 1, &call.scope)
+                                    mock::outcome(script, order.tries_before, &call.scope)
                                 }
                                 (_, Implementation::LlmCall(model)) => {
                                     model_answer(&graph, model, &overrides)

@@ -137,10 +137,7 @@ impl Play<'_> {
         let ends_ms = self.done.duration_ms + played.delay_ms;
         let own_ms = call.action.def.execution.timeout_ms.map(|own_ms| self.action.since_ms + own_ms);
         let again = match (Limit::broken(own_ms, self.order.timeout_ms, ends_ms), played.last) {
-            (Some(Limit::Task(timeout_ms)), _) => {
-                self.done.duration_ms = timeout_ms;
-                return Some(TaskOutcome::TimedOut { after_ms: timeout_ms });
-            }
+            (Some(Limit::Task(timeout_ms)), _) => return Some(self.timed_out(timeout_ms)),
             (Some(Limit::Own(end_ms)), _) => {
                 execution.action_timed_out(&spend);
                 self.done.duration_ms = end_ms;
@@ -159,14 +156,28 @@ impl Play<'_> {
         // The simulator's own sum is by time, so that a task that is stopped has spent what it had by then.
         self.action.spend.add(&Spend { calls: if again.is_some() { 0 } else { spend.calls }, ..spend });
         self.done.tries = execution.tries();
-        match again {
-            Some(again) => self.done.duration_ms += again.delay_ms,
-            None => {
-                self.tries.tried(self.order, &step, self.action.tries);
-                self.done.spent.push((self.done.duration_ms, std::mem::take(&mut self.action.spend)));
+        if let Some(again) = again {
+            let at_ms = self.done.duration_ms + again.delay_ms;
+            match Limit::broken(own_ms, self.order.timeout_ms, at_ms) {
+                None => {
+                    self.done.duration_ms = at_ms;
+                    return None;
+                }
+                Some(Limit::Task(timeout_ms)) => return Some(self.timed_out(timeout_ms)),
+                Some(Limit::Own(end_ms)) => {
+                    execution.action_timed_out(&Spend::default());
+                    self.done.duration_ms = end_ms;
+                }
             }
         }
+        self.tries.tried(self.order, &step, self.action.tries);
+        self.done.spent.push((self.done.duration_ms, std::mem::take(&mut self.action.spend)));
         None
+    }
+
+    fn timed_out(&mut self, after_ms: u64) -> TaskOutcome {
+        self.done.duration_ms = after_ms;
+        TaskOutcome::TimedOut { after_ms }
     }
 }
 
