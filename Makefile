@@ -7,8 +7,8 @@ demo:
 	cargo build --release -p wonder-cli
 	scripts/demo.sh target/release/wonder
 
-# Everything: format, lints, unit tests, doc tests, scenarios with crashes and replays, 2 000 random
-# workflows with the lifecycle report, screens, purity and tidiness; and the real binary, killed and starved.
+# Everything: format, lints, unit tests, doc tests, scenarios with crashes and replays, all of them
+# again on the embedded host, 2 000 random workflows with the lifecycle report, screens, purity and tidiness; and the real binary, killed and starved.
 test: tools
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings

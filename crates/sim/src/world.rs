@@ -10,7 +10,7 @@ mod conditions;
 mod crash;
 mod fork;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wonder_core::Run;
@@ -130,7 +130,6 @@ pub struct Hosted {
     parent: Option<(Name, TokenId, u32)>,
     /// Its end has been reported to its parent.
     end_reported: bool,
-    gates_seen: BTreeSet<GateId>,
 }
 
 /// A task that has been ordered. Kept after its report, so that a repeated order is recognised.
@@ -206,7 +205,6 @@ impl<H: ScenarioHost> World<H> {
                 world.runs.insert(root.clone(), Hosted::new(graph, None));
                 // What is refused stands in the trace.
                 drop(world.deliver(&root, Input::StartRun(Box::new(start)), false));
-                world.schedule_inputs();
             }
             None => world.violations.push(missing),
         }
@@ -394,6 +392,7 @@ impl<H: ScenarioHost> World<H> {
     fn follow(&mut self, handled: Handled) {
         for (run, events) in &handled.steps {
             self.record(run, events);
+            self.open_gates(run, events);
         }
         for (run, command) in handled.commands {
             self.perform(&run, command);
@@ -536,7 +535,6 @@ impl Hosted {
             monitor: Monitor::default(),
             parent,
             end_reported: false,
-            gates_seen: BTreeSet::new(),
         }
     }
 

@@ -27,6 +27,10 @@ pub(crate) fn differences(simulated: &World, embedded: &mut World<Embedded>) -> 
         let logs = || diff::lines(&stored(&expected.log), &stored(&hosted.log));
         found.extend(traces.or_else(logs).map(|diff| format!("events of {id}:\n{diff}")));
     }
+    if found.is_empty() {
+        let order = diff::lines(&simulated.trace(), &embedded.trace());
+        found.extend(order.map(|diff| format!("the order among runs:\n{diff}")));
+    }
     // Where the events differ so does everything else.
     if found.is_empty() {
         found = views(simulated, embedded);

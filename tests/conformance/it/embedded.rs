@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use wonder_core::RunStatus;
 use wonder_core::command::Command;
 use wonder_core::def::Name;
-use wonder_core::event::{Event, GateId};
+use wonder_core::event::{Event, EventKind, GateId};
 use wonder_core::input::{Input, StartRun};
 use wonder_engine::{
     Act, Answer, Filter, Follow, GateView, Reply, Request, RunOptions, RunView, Signal, Start, WhyReason,
@@ -103,6 +103,8 @@ pub(crate) struct Embedded {
     asked: Arc<Asked>,
     tasks: BTreeMap<TaskKey, Box<Task>>,
     violations: Vec<String>,
+    /// How far what was committed has been read.
+    cursor: u64,
     #[expect(dead_code, reason = "it holds the directory")]
     home: TempDir,
 }
@@ -121,7 +123,7 @@ impl Embedded {
         let connection = runtime.block_on(open(options, Purpose::Act)).expect("a database that is ours");
         let connection = Some(connection);
         let (tasks, violations) = (BTreeMap::new(), Vec::new());
-        Embedded { runtime, connection, clock, asked, tasks, violations, home }
+        Embedded { runtime, connection, clock, asked, tasks, violations, cursor: 0, home }
     }
 
     pub(crate) fn view(&self, run: &Name) -> Reply<RunView> {
@@ -199,18 +201,13 @@ impl Embedded {
     fn news(&mut self, setting: &Setting, runs: &mut Runs) -> Reply<Handled> {
         let mut handled = Handled::default();
         self.find_children(setting, runs)?;
-        loop {
-            let events = self.events(runs)?;
-            if events.is_empty() {
-                break;
+        for (run, events) in self.committed()? {
+            // A run that was forked goes on beside its fork, where nobody looks any more.
+            let Some(hosted) = runs.get_mut(&run) else { continue };
+            if let Err(error) = hosted.run.replay_more(&events) {
+                self.violations.push(format!("what {run} recorded cannot be replayed: {error}"));
             }
-            for (run, events) in events {
-                let hosted = runs.get_mut(&run).expect("only runs that are known are followed");
-                if let Err(error) = hosted.run.replay_more(&events) {
-                    self.violations.push(format!("what {run} recorded cannot be replayed: {error}"));
-                }
-                handled.steps.push((run, events));
-            }
+            handled.steps.push((run, events));
         }
         for news in self.asked.take() {
             handled.commands.push(match news {
@@ -222,21 +219,28 @@ impl Embedded {
                 TaskNews::Cancelled((run, token, attempt)) => (run, Command::CancelTask { token, attempt }),
             });
         }
-        // A run that was forked goes on beside its fork, where nobody looks any more.
         handled.commands.retain(|(run, _)| runs.contains_key(run));
+        in_order_of_dispatch(&mut handled);
         Ok(handled)
     }
 
-    fn events(&self, runs: &Runs) -> Reply<Vec<(Name, Vec<Event>)>> {
-        let events_after =
-            runs.iter().map(|(run, hosted)| (run.to_string(), hosted.run.state().seq)).collect();
-        let follow = Follow { events_after, ..Follow::default() };
-        let updates = self.wait(self.connection().engine().follow(follow))?;
-        let mut of: BTreeMap<Name, Vec<Event>> = BTreeMap::new();
-        for (run, event) in updates.events {
-            of.entry(run.into()).or_default().push(event);
+    /// Everything that was committed since this was last asked, in order.
+    fn committed(&mut self) -> Reply<Vec<(Name, Vec<Event>)>> {
+        let mut steps = Vec::new();
+        loop {
+            let follow = Follow { all_after: Some(self.cursor), ..Follow::default() };
+            let updates = self.wait(self.connection().engine().follow(follow))?;
+            self.cursor = updates.cursor.unwrap_or(self.cursor);
+            if updates.steps.is_empty() {
+                return Ok(steps);
+            }
+            for step in updates.steps {
+                match step.decoded() {
+                    Ok(events) => steps.push((step.run.into(), events)),
+                    Err(error) => self.violations.push(format!("{} cannot be read: {error}", step.events)),
+                }
+            }
         }
-        Ok(of.into_iter().collect())
     }
 
     /// Runs that the root's tree has got meanwhile. Not from events: a fork starts again what it finds out.
@@ -313,6 +317,30 @@ impl Drop for Embedded {
             self.runtime.block_on(connection.close(Leaving::Now));
         }
     }
+}
+
+/// A task with effect `once` begins when that is recorded, after others that were dispatched later. Those that
+/// take equally long report in the order in which they were dispatched.
+fn in_order_of_dispatch(handled: &mut Handled) {
+    let mut dispatched = BTreeMap::new();
+    for (run, events) in &handled.steps {
+        for event in events {
+            if let EventKind::TaskDispatched { token, attempt, .. } = event.kind {
+                dispatched.insert((run.clone(), token, attempt), dispatched.len());
+            }
+        }
+    }
+    let place = |command: &Command| match command {
+        Command::RunTask(order) => {
+            Some(dispatched.get(&(order.run.clone(), order.token, order.attempt)).copied())
+        }
+        _ => None,
+    };
+    let slots: Vec<usize> =
+        (0..handled.commands.len()).filter(|at| place(&handled.commands[*at].1).is_some()).collect();
+    let mut tasks: Vec<(Name, Command)> = slots.iter().map(|at| handled.commands[*at].clone()).collect();
+    tasks.sort_by_key(|(_, command)| place(command));
+    slots.into_iter().zip(tasks).for_each(|(at, task)| handled.commands[at] = task);
 }
 
 pub(crate) fn gate_id(run: &Name, gate: GateId) -> String {

@@ -1,6 +1,6 @@
 //! Every scenario file that exists, on the simulator and on the embedded host with a real database: the same
-//! events, refusals, outputs, failures, costs, gates and views. `WONDER_CASE` picks cases by a part of their
-//! name.
+//! events in the same order, refusals, outputs, failures, costs, gates and views. `WONDER_CASE` picks cases by a
+//! part of their name; `WONDER_SEEDS` says how many random workflows are tried after them.
 
 mod compare;
 mod embedded;
@@ -12,12 +12,15 @@ use tokio::runtime::Runtime;
 use wonder_core::graph::Graph;
 use wonder_sim::checks::guarded;
 use wonder_sim::scenario::{Case, Scenario};
-use wonder_sim::world::World;
+use wonder_sim::seeds;
+use wonder_sim::world::{Library, Setting, World};
 
 use embedded::Embedded;
 
 /// Files at a time: two cores are what CI has.
 const SHARES: usize = 2;
+/// Random workflows.
+const SEEDS: u64 = 100;
 
 #[test]
 fn every_scenario_comes_out_the_same_on_the_embedded_host() {
@@ -40,6 +43,34 @@ fn every_scenario_comes_out_the_same_on_the_embedded_host() {
     assert!(wrong.is_empty(), "{} cases differ\n\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
+/// Random workflows find what nobody thought of; a seed that differs here is told as `--seed N` tells it.
+#[test]
+fn random_workflows_come_out_the_same_on_the_embedded_host() {
+    let seeds = std::env::var("WONDER_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
+    let runtime = Arc::new(Runtime::new().expect("a runtime"));
+    let differs = |seed: u64| {
+        let found = guarded(|| seed_differences(seed, &runtime)).unwrap_or_else(|panic| vec![panic]);
+        (!found.is_empty()).then(|| format!("seed {seed}\n{}", found.join("\n")))
+    };
+    let wrong: Vec<String> = (0..seeds).filter_map(differs).collect();
+    assert!(wrong.is_empty(), "{} of {seeds} seeds differ\n\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+fn seed_differences(seed: u64, runtime: &Arc<Runtime>) -> Vec<String> {
+    let setting = match seeds::setting(seed) {
+        Ok(setting) => Setting { shuffle: None, ..setting },
+        Err(problem) => return vec![problem],
+    };
+    if learns(&setting.library) {
+        return Vec::new();
+    }
+    let mut simulated = World::new(setting.clone());
+    simulated.run_on();
+    let mut embedded = World::on(Embedded::new(runtime.clone()), setting);
+    embedded.run_on();
+    compare::differences(&simulated, &mut embedded)
+}
+
 fn check(file: &Path, only: Option<&str>, runtime: &Arc<Runtime>) -> Vec<String> {
     let scenario = match Scenario::load(file) {
         Ok(scenario) => scenario,
@@ -60,7 +91,7 @@ fn differences(case: &Case, runtime: &Arc<Runtime>) -> Vec<String> {
     let mut embedded = World::on(Embedded::new(runtime.clone()), case.setting());
     embedded.run_on();
     let found = compare::differences(&simulated, &mut embedded);
-    if learns(case) {
+    if learns(&case.library) {
         return found;
     }
     let nodes = simulated.visited();
@@ -82,12 +113,12 @@ fn differences(case: &Case, runtime: &Arc<Runtime>) -> Vec<String> {
     found.into_iter().map(|what| format!("forked at {node}: {what}")).collect()
 }
 
-/// Whether a fork may start runs of workflows of which the first run has taught something: a database keeps
+/// Whether runs may be started of workflows of which an earlier run has taught something: a database keeps
 /// durations for the ready order of dags and for adaptive timeouts. The simulator has no past.
-fn learns(case: &Case) -> bool {
-    let mut graphs = case.library.values().map(|definition| &definition.graph);
+fn learns(library: &Library) -> bool {
+    let mut graphs = library.values().map(|definition| &definition.graph);
     let uses = |graph: &Arc<Graph>| graph.is_dag() || graph.nodes.iter().any(|node| node.timeout_adaptive);
-    case.library.len() > 1 && graphs.any(uses)
+    library.len() > 1 && graphs.any(uses)
 }
 
 fn files() -> Vec<PathBuf> {

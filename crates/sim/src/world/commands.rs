@@ -4,7 +4,7 @@
 use wonder_core::command::{ChildOrder, Command, TaskOrder};
 use wonder_core::def::Name;
 use wonder_core::error::Failure;
-use wonder_core::event::{GateId, TokenId};
+use wonder_core::event::{Event, EventKind, GateId, TokenId};
 use wonder_core::input::{ChildOutcome, Input, StartRun, TaskOutcome};
 use wonder_core::value::Value;
 use wonder_core::{child_input, child_refused, child_start, child_unknown};
@@ -20,8 +20,8 @@ impl<H: ScenarioHost> World<H> {
         match command {
             Command::RunTask(order) => self.run_task(&order),
             Command::CancelTask { token, attempt } => self.cancel_task(id, token, attempt),
-            Command::OpenGate { gate } => self.open_gate(id, gate),
-            Command::CloseGate { .. } | Command::RemindGate { .. } => {}
+            // People see gates when they are recorded.
+            Command::OpenGate { .. } | Command::CloseGate { .. } | Command::RemindGate { .. } => {}
             Command::StartChild(order) => self.order_child(id, *order),
             Command::CancelChild { .. } | Command::PauseChild { .. } | Command::ResumeChild { .. } => {
                 if let Some((child, input)) = child_input(&command) {
@@ -169,12 +169,18 @@ impl<H: ScenarioHost> World<H> {
         }
     }
 
+    /// Gates are shown to whoever answers.
+    pub(super) fn open_gates(&mut self, id: &Name, events: &[Event]) {
+        for event in events {
+            if let EventKind::GateOpened { gate, .. } = event.kind {
+                self.open_gate(id, gate);
+            }
+        }
+    }
+
     fn open_gate(&mut self, id: &Name, gate: GateId) {
         let setting = self.setting.clone();
         let hosted = self.runs.get_mut(id).expect("a run that asks is there");
-        if !hosted.gates_seen.insert(gate) {
-            return;
-        }
         // A gate may close in the step that opened it.
         let Some((_, open)) = hosted.run.gates().find(|(open, _)| *open == gate) else { return };
         for given in setting.outcomes.gate_answers(id, gate, &open.record) {
@@ -217,7 +223,8 @@ impl<H: ScenarioHost> World<H> {
             return self.report_child(back, ChildOutcome::Failed { failure }, Default::default());
         };
         self.runs.insert(child.clone(), Hosted::new(graph, Some(back.clone())));
-        if let Err(why) = self.deliver(&child, Input::StartRun(Box::new(start)), false) {
+        // One that is refused never was: its parent tells why.
+        if let Err(why) = self.deliver(&child, Input::StartRun(Box::new(start)), true) {
             self.runs.remove(&child);
             let failure = child_refused(workflow, &why);
             self.report_child(back, ChildOutcome::Failed { failure }, Default::default());

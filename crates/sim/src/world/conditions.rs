@@ -6,7 +6,7 @@ use wonder_core::def::Name;
 use wonder_core::event::{EventKind, GateId, TokenId};
 use wonder_core::input::Input;
 
-use super::{Hosted, QueueItem, Rank, START, World};
+use super::{Hosted, QueueItem, Rank, World};
 use crate::host::ScenarioHost;
 use crate::inputs::{GateFilter, OutsideInput, ScriptedInput, When};
 
@@ -21,31 +21,23 @@ pub(super) struct Condition {
 }
 
 pub(super) fn of(inputs: &[ScriptedInput]) -> Vec<Condition> {
-    let open = inputs.iter().filter(|input| !matches!(input.when, When::At(_)));
     let new = |input: &ScriptedInput| Condition {
         input: input.clone(),
         done: false,
         gates: BTreeSet::new(),
         looked: Default::default(),
     };
-    open.map(new).collect()
+    inputs.iter().map(new).collect()
 }
 
 impl<H: ScenarioHost> World<H> {
-    /// What has a time goes into the queue at once.
-    pub(super) fn schedule_inputs(&mut self) {
-        let setting = self.setting.clone();
-        for input in &setting.inputs {
-            if let When::At(ms) = input.when {
-                let run = input.run.clone().unwrap_or_else(|| setting.start.id.clone());
-                self.order += 1;
-                let item = QueueItem::Outside { run, what: input.what.clone(), gate: None };
-                self.queue.insert((START.plus(ms), Rank::FromOutside, self.order), item);
-            }
-        }
-    }
-
+    /// Queues what waits for something that is now the case. Not while a message between runs is under way: a
+    /// real host delivers those in the step that led to them, and nobody sees how it stands before.
     pub(super) fn meet_conditions(&mut self) {
+        let mut due = self.queue.keys().take_while(|position| position.0 <= self.now);
+        if due.any(|position| position.1 == Rank::BetweenRuns) {
+            return;
+        }
         let mut conditions = std::mem::take(&mut self.conditions);
         for condition in conditions.iter_mut().filter(|condition| !condition.done) {
             for (run, gate) in self.met(condition) {
@@ -73,15 +65,24 @@ impl<H: ScenarioHost> World<H> {
     }
 
     fn queue_input(&mut self, condition: &mut Condition, run: Name, gate: Option<GateId>) {
-        condition.done = !condition.input.each;
-        let what = condition.input.what.clone();
-        self.enqueue(condition.input.after_ms, QueueItem::Outside { run, what, gate });
+        let input = &condition.input;
+        // They are first looked at when the run has just started.
+        let (after_ms, once) = match input.when {
+            When::At(ms) => (ms, true),
+            _ => (input.after_ms, !input.each),
+        };
+        condition.done = once;
+        let what = input.what.clone();
+        self.enqueue(after_ms, QueueItem::Outside { run, what, gate });
     }
 
     /// The runs, and gates, for which the condition has become true since it was last looked at.
     fn met(&self, condition: &mut Condition) -> Vec<(Name, Option<GateId>)> {
         let mut met = Vec::new();
         let root = &self.setting.start.id;
+        if let When::At(_) = condition.input.when {
+            return vec![(condition.input.run.clone().unwrap_or_else(|| root.clone()), None)];
+        }
         for (id, hosted) in &self.runs {
             if !is_for(condition.input.run.as_ref(), id, hosted, root) {
                 continue;
