@@ -18,12 +18,12 @@ use crate::fault::Fault;
 use crate::secrets::Found;
 use crate::session::Session;
 use crate::verbs::look::look;
-use crate::verbs::run::read;
+use crate::verbs::run::read_to_look_at;
 use crate::view::plan::page;
 use crate::view::words::{count, shell_word};
 
 pub(crate) fn plan(args: &PlanArgs, session: &Session) -> Result<Exit, Fault> {
-    let reading = read(&args.file)?;
+    let reading = read_to_look_at(&args.file)?;
     let Some(graph) = reading.graphs.first() else {
         let message = format!("{}: this file defines no workflow", args.file.display());
         return Err(Fault::usage(message).help("a workflow has a `name` and `nodes`"));

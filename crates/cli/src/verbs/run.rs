@@ -61,6 +61,13 @@ pub(crate) fn read(path: &Path) -> Result<Reading, Fault> {
         .map_err(|problems| Fault::Definition(Box::new(problems)))
 }
 
+/// The same for whoever performs nothing: all of the format, also what this version does not do yet.
+pub(crate) fn read_to_look_at(path: &Path) -> Result<Reading, Fault> {
+    let text = text_of(path)?;
+    wonder_spec::read_everything(&text, &path.to_string_lossy())
+        .map_err(|problems| Fault::Definition(Box::new(problems)))
+}
+
 pub(crate) fn text_of(path: &Path) -> Result<String, Fault> {
     std::fs::read_to_string(path).map_err(|error| {
         let message = format!("{}: cannot read the file: {error}", path.display());

@@ -18,7 +18,7 @@ use crate::screen::Screen;
 use crate::session::Session;
 use crate::verbs::draw::definition;
 use crate::verbs::look::look;
-use crate::verbs::run::{read, text_of};
+use crate::verbs::run::{read_to_look_at, text_of};
 use crate::view::paint::Tone;
 use crate::view::words::count;
 
@@ -96,7 +96,7 @@ pub(crate) fn graph(args: &GraphArgs, session: &Session) -> Result<Exit, Fault> 
     let path = Path::new(&args.what);
     let looks_like_file = path.extension().is_some() || args.what.contains('/');
     let graph = if path.exists() || looks_like_file {
-        let reading = read(path)?;
+        let reading = read_to_look_at(path)?;
         let none = || Fault::usage(format!("{}: this file defines no workflow", path.display()));
         reading.graphs.first().cloned().ok_or_else(none)?
     } else {

@@ -50,7 +50,10 @@ impl Decision<'_> {
         self.must_be(Operation::SendEvent, &[RunStatus::Queued, RunStatus::Running, RunStatus::Paused])?;
         let limits = &self.state().start.as_ref().expect("handle looks first").limits;
         if self.check_size(&payload).is_err() {
-            return Err(Rejection::LimitExceeded { limit: Limit::ResultBytesMax, max: limits.result_bytes_max });
+            return Err(Rejection::LimitExceeded {
+                limit: Limit::ResultBytesMax,
+                max: limits.result_bytes_max,
+            });
         }
         let waiter = self.run.tokens().find(|token| match &token.place {
             Place::WaitingForEvent { event: wanted, key: with, .. } => *wanted == event && fits(with, &key),

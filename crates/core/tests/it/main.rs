@@ -1,11 +1,9 @@
-//! What guards the core and the tree around it: purity, tidiness, and the stored format.
-#![expect(clippy::disallowed_methods, reason = "these tests read the tree; the core does not")]
+//! The coordinator from outside: the stored format, what travels, what a worker is given.
+#![expect(clippy::disallowed_methods, reason = "these tests read files; the core does not")]
 
 mod golden;
 mod holding;
 mod model_calls;
-mod purity;
-mod tidy;
 
 use std::path::{Path, PathBuf};
 
@@ -16,24 +14,4 @@ fn root() -> PathBuf {
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// Every file below `dir` with this extension, in order.
-fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut dirs = vec![dir.to_owned()];
-    while let Some(dir) = dirs.pop() {
-        for entry in std::fs::read_dir(&dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
-            let path = entry.expect("an entry of a folder that was just opened").path();
-            if path.is_dir()
-                && path.file_name().is_some_and(|name| name != "target" && name != "node_modules")
-            {
-                dirs.push(path);
-            } else if path.extension().is_some_and(|e| e == extension) {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
 }

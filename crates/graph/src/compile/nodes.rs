@@ -204,14 +204,14 @@ fn on_timeout(def: &NodeDef, task: Option<&TaskDef>, actions: &HashMap<Name, Kno
 
 /// What a fan-in must know of this node.
 pub(super) fn facts(node: &Node) -> BranchFacts {
-    let mut facts = BranchFacts::default();
+    let asks = |rule: &crate::Rule| {
+        matches!(rule.response, Response::Escalate | Response::AddReview | Response::Pause)
+    };
     // A task that must run once asks a human when it is lost.
-    facts.waits = matches!(node.perform, Perform::Review)
+    let waits = matches!(node.perform, Perform::Review)
         || node.task().is_some_and(|task| task.effect == Effect::Once)
-        || node
-            .on_error
-            .iter()
-            .any(|rule| matches!(rule.response, Response::Escalate | Response::AddReview | Response::Pause));
+        || node.on_error.iter().any(asks);
+    let mut facts = BranchFacts { waits, longest_action_ms: None };
     for step in node.task().iter().flat_map(|task| &task.steps) {
         let action = &step.action;
         facts.waits |= matches!(

@@ -73,6 +73,11 @@ impl Driver {
         let mut callable = BTreeMap::new();
         let name = start.workflow.bundle.workflow.name.text.clone();
         let project = start.workflow.bundle.workflow.project_id.clone();
+        // The file's own, and over them what whoever starts the run says.
+        let written = &start.workflow.bundle.workflow.labels;
+        let mut labels: BTreeMap<String, String> =
+            written.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        labels.extend(start.labels);
         let (definition, graph) = self.register(turn, start.workflow)?;
         callable.insert(name, definition);
         for workflow in start.callable {
@@ -96,7 +101,7 @@ impl Driver {
             root: id.clone(),
             project: project.unwrap_or_else(|| DEFAULT_PROJECT.into()),
             workdir: Arc::new(start.workdir.into()),
-            labels: start.labels,
+            labels,
             start: core,
         };
         self.create_run(turn, new).map_err(refused)?;

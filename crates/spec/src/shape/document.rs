@@ -44,7 +44,7 @@ const WORKFLOW: &[Key] = &[
     key("version", POSITIVE, "The stored version."),
     key("description", Form::Text, "What it does, for people."),
     key("project_id", Form::Text, "The project it belongs to."),
-    key("library_id", Form::Text, "The library it belongs to."),
+    key("library_id", Form::Text, "The library it belongs to.").not_yet(),
     key("tags", Form::OneOrList(&Form::Text), "Words to find it by."),
     key("labels", Form::Map(&Form::Text), "Labels of its runs."),
     key("input_schema", Form::JsonSchema, "The schema of `input`."),
@@ -159,7 +159,7 @@ const MODEL_KEYS: &[Key] = &[
     key("provider", Form::Text, "Who serves it: `openai`, `anthropic`, `ollama`, ...")
         .default("by the model's name"),
     key("model", Form::Text, "The provider's name for it.").required(),
-    key("parameters", Form::Map(&Form::Json), "Parameters of every call."),
+    key("parameters", Form::Map(&Form::Json), "Parameters of every call.").not_yet(),
     key("fallbacks", Form::OneOrList(&Form::NameAt), "Profiles to switch to, in order."),
     key("cheaper", Form::NameAt, "The profile to downgrade to."),
     key("prices", Form::Object(PRICES), "Dollars per million tokens."),

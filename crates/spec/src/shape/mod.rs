@@ -5,6 +5,8 @@
 
 mod action;
 mod document;
+#[cfg(test)]
+mod effects;
 mod node;
 mod policy;
 
