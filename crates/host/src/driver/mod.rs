@@ -101,6 +101,7 @@ pub(crate) enum HostEvent {
 
 /// What one run makes happen to another, within a turn.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "few wait at once, and none for longer than a turn")]
 enum Word {
     Start(Box<children::ChildStart>),
     Say { run: Name, input: Input },
