@@ -261,7 +261,7 @@ impl TaskExecution {
         if action.made >= retry.max_attempts || twice || !failure.is_infrastructural() {
             return None;
         }
-        let asked = failure.retry_after_ms.unwrap_or(0).min(RETRY_AFTER_MS_MAX);
+        let asked = failure.retry_after_ms().unwrap_or(0).min(RETRY_AFTER_MS_MAX);
         Some(delay_ms(&retry.backoff, action.made, self.rules.seed, self.rules.salt).max(asked))
     }
 

@@ -96,7 +96,8 @@ impl fmt::Display for ErrorKind {
 }
 
 /// A failure: `{kind, message, node, attempt, details}`, as `_last_error` and `error` show it and as it is
-/// stored. What the engine itself goes by has a field of its own here, and is written among the details.
+/// stored. What the engine itself goes by has a field or a method of its own here, and is written among the
+/// details.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct Failure {
@@ -106,8 +107,6 @@ pub struct Failure {
     pub attempt: Option<u32>,
     /// `details.status`: what a server answered.
     pub status: Option<u16>,
-    /// `details.retry_after_ms`: how long a server asks to be left alone.
-    pub retry_after_ms: Option<u64>,
     /// `details.cause`: the failure behind this one.
     pub cause: Option<Box<Failure>>,
     /// `details.at_allowance`: a worker stopped at what was reserved for its task.
@@ -143,7 +142,6 @@ impl Failure {
             node: None,
             attempt: None,
             status: None,
-            retry_after_ms: None,
             cause: None,
             at_allowance: false,
             details: Value::Null,
@@ -155,16 +153,11 @@ impl Failure {
         self.details = details;
         let Value::Map(map) = &self.details else { return self };
         let status = map.get(STATUS).and_then(Value::as_i64).and_then(|status| u16::try_from(status).ok());
-        let asked = map.get(RETRY_AFTER_MS).and_then(Value::as_i64).and_then(|ms| u64::try_from(ms).ok());
         let at_allowance = map.get(AT_ALLOWANCE) == Some(&Value::Bool(true));
         let cause = map.get(CAUSE).and_then(Failure::from_value);
         let no_cause = at_allowance && map.get(CAUSE) == Some(&Value::Null);
-        let taken = [
-            (STATUS, status.is_some()),
-            (RETRY_AFTER_MS, asked.is_some()),
-            (CAUSE, cause.is_some() || no_cause),
-            (AT_ALLOWANCE, at_allowance),
-        ];
+        let taken =
+            [(STATUS, status.is_some()), (CAUSE, cause.is_some() || no_cause), (AT_ALLOWANCE, at_allowance)];
         if taken.iter().any(|(_, taken)| *taken) {
             let is_taken = |key: &str| taken.iter().any(|(name, taken)| *taken && *name == key);
             let rest = map.iter().filter(|(key, _)| !is_taken(key));
@@ -172,7 +165,6 @@ impl Failure {
             self.details = if rest.is_empty() { Value::Null } else { Value::map(rest) };
         }
         self.status = status.or(self.status);
-        self.retry_after_ms = asked.or(self.retry_after_ms);
         self.cause = cause.map(Box::new).or(self.cause);
         self.at_allowance |= at_allowance;
         self
@@ -198,17 +190,34 @@ impl Failure {
         }
     }
 
-    /// The time that was over, if that is what failed.
+    /// With the time that was over, where that is what failed.
     pub fn with_timeout_ms(self, timeout_ms: u64) -> Failure {
-        let shown = Value::Int(i64::try_from(timeout_ms).unwrap_or(i64::MAX));
-        let mut details = if self.details.is_null() { Value::empty_map() } else { self.details };
-        details.set_path(&[TIMEOUT_MS.into()], shown);
-        Failure { details, ..self }
+        self.with_ms(TIMEOUT_MS, timeout_ms)
     }
 
     /// How long something was given that took longer.
     pub fn timeout_ms(&self) -> Option<u64> {
-        self.details.get(TIMEOUT_MS).and_then(Value::as_i64).and_then(|ms| u64::try_from(ms).ok())
+        self.ms(TIMEOUT_MS)
+    }
+
+    /// With how long a server asks to be left alone.
+    pub fn with_retry_after_ms(self, retry_after_ms: u64) -> Failure {
+        self.with_ms(RETRY_AFTER_MS, retry_after_ms)
+    }
+
+    /// How long a server asks to be left alone.
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        self.ms(RETRY_AFTER_MS)
+    }
+
+    fn with_ms(self, key: &str, ms: u64) -> Failure {
+        let mut details = if self.details.is_null() { Value::empty_map() } else { self.details };
+        details.set_path(&[key.into()], Value::Int(i64::try_from(ms).unwrap_or(i64::MAX)));
+        Failure { details, ..self }
+    }
+
+    fn ms(&self, key: &str) -> Option<u64> {
+        self.details.get(key).and_then(Value::as_i64).and_then(|ms| u64::try_from(ms).ok())
     }
 
     /// The same failure, said to have happened at this attempt of this node unless it already says where.
@@ -240,9 +249,6 @@ impl Failure {
         let mut typed: Vec<(&str, Value)> = Vec::new();
         if let Some(status) = self.status {
             typed.push((STATUS, Value::Int(status.into())));
-        }
-        if let Some(ms) = self.retry_after_ms {
-            typed.push((RETRY_AFTER_MS, Value::Int(i64::try_from(ms).unwrap_or(i64::MAX))));
         }
         if let Some(cause) = &self.cause {
             typed.push((CAUSE, cause.to_value()));
@@ -323,8 +329,8 @@ mod tests {
         let busy = stored(
             r#"{"kind":"http_status","message":"m","details":{"body":"b","retry_after_ms":5,"status":503}}"#,
         );
-        assert_eq!((busy.status, busy.retry_after_ms), (Some(503), Some(5)));
-        assert_eq!(busy.details.to_string(), r#"{"body":"b"}"#);
+        assert_eq!((busy.status, busy.retry_after_ms()), (Some(503), Some(5)));
+        assert_eq!(busy.details.to_string(), r#"{"body":"b","retry_after_ms":5}"#);
         assert!(busy.is_infrastructural());
         let stopped = stored(
             r#"{"kind":"budget_exceeded","message":"m","details":{"at_allowance":true,"cause":null}}"#,

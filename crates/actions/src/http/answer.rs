@@ -89,10 +89,10 @@ fn unexpected(request: &Request, status: StatusCode, headers: &HeaderMap, body: 
     let details = [("headers", as_map(headers)), ("body", Value::str(tail(body, TAIL_BYTES)))];
     let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     let message = format!("{} answered {status}", request.shown());
-    Failure {
-        status: Some(status.as_u16()),
-        retry_after_ms: asked.and_then(|text| retry_after_ms(text, SystemTime::now())),
-        ..Failure::new(kind, message).with_details(Value::map(details))
+    let failure = Failure::new(kind, message).with_details(Value::map(details)).with_status(status.as_u16());
+    match asked.and_then(|text| retry_after_ms(text, SystemTime::now())) {
+        Some(ms) => failure.with_retry_after_ms(ms),
+        None => failure,
     }
 }
 

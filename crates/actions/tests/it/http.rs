@@ -193,7 +193,7 @@ async fn a_server_that_says_when_to_come_back_is_obeyed() {
     let limited = Answer::Send(429, "Retry-After: 7\r\n".to_owned(), String::new());
     let server = Server::start(vec![limited]).await;
     let failed = failure(ask(&server, "/", ", execution: {retry_policy: {max_attempts: 1}}").await);
-    assert_eq!((failed.kind, failed.retry_after_ms), (ErrorKind::RateLimited, Some(7_000)));
+    assert_eq!((failed.kind, failed.retry_after_ms()), (ErrorKind::RateLimited, Some(7_000)));
 }
 
 #[tokio::test]

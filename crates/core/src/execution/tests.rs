@@ -99,7 +99,7 @@ fn nothing_written_means_three_tries_a_second_and_two_apart() {
 #[test]
 fn a_server_that_says_when_is_heard_up_to_ten_minutes() {
     for (asked, waited) in [(30_000, 30_000), (3_600_000, 600_000)] {
-        let failed = Failure { retry_after_ms: Some(asked), ..Failure::new(ErrorKind::RateLimited, "busy") };
+        let failed = Failure::new(ErrorKind::RateLimited, "busy").with_retry_after_ms(asked);
         assert_eq!(waits(serde_json::json!({}), &TryFailure::answered(failed)), [waited, waited]);
     }
 }
