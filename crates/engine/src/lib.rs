@@ -12,7 +12,7 @@ pub mod run_tree;
 pub mod timeline;
 mod view;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -25,9 +25,8 @@ pub use view::{
     RunRow, RunView, SpreadView, Status, StoredStep, Updates, VisitView, WaitView, Why, WhyReason, extended,
 };
 
-use run_tree::RunTree;
 use wonder_core::def::{Estimate, Name};
-use wonder_core::event::{Event, TokenId};
+use wonder_core::event::TokenId;
 
 pub type Reply<T> = Result<T, EngineError>;
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Reply<T>> + Send + 'a>>;
@@ -89,57 +88,4 @@ typed! {
     learnt(workflow: String) -> BTreeMap<Name, Estimate> = Request::Learnt { workflow } => Learnt;
     #[doc = "The definition a run was started with."]
     definition(run: String) -> Workflow = Request::Definition { run } => Definition;
-}
-
-/// How much of a run's events is asked for at once.
-const EVENTS_AT_ONCE: u32 = 5_000;
-
-impl dyn Engine + '_ {
-    /// A run and those it called, from all their events.
-    pub async fn tree(&self, run: &str) -> Reply<RunTree> {
-        let mut tree = RunTree::new(run);
-        loop {
-            let events = self.events_after(tree.positions()).await?;
-            if events.is_empty() {
-                return Ok(tree);
-            }
-            events.iter().for_each(|(run, event)| tree.learn(run, event));
-        }
-    }
-
-    /// The same as it was after one of the run's events: what had happened in the others by that time.
-    pub async fn tree_at(&self, run: &str, seq: u64) -> Reply<RunTree> {
-        let mut tree = RunTree::new(run);
-        while tree.root().seq < seq {
-            let events = self.events_after(vec![(run.to_owned(), tree.root().seq)]).await?;
-            if events.is_empty() {
-                break;
-            }
-            events
-                .iter()
-                .filter(|(_, event)| event.seq <= seq)
-                .for_each(|(run, event)| tree.learn(run, event));
-        }
-        let then = tree.root().last_at;
-        let mut read = BTreeSet::from([run.to_owned()]);
-        loop {
-            let mut open = tree.positions();
-            open.retain(|(run, _)| !read.contains(run));
-            if open.is_empty() {
-                return Ok(tree);
-            }
-            let asked: Vec<String> = open.iter().map(|(run, _)| run.clone()).collect();
-            let events = self.events_after(open).await?;
-            let told = |run: &String| events.iter().any(|(of, event)| of == run && event.at <= then);
-            read.extend(asked.into_iter().filter(|run| !told(run)));
-            read.extend(events.iter().filter(|(_, event)| event.at > then).map(|(run, _)| run.clone()));
-            let by_then = events.iter().filter(|(_, event)| event.at <= then);
-            by_then.for_each(|(run, event)| tree.learn(run, event));
-        }
-    }
-
-    async fn events_after(&self, events_after: Vec<(String, u64)>) -> Reply<Vec<(String, Event)>> {
-        let follow = Follow { events_after, limit: Some(EVENTS_AT_ONCE), ..Follow::default() };
-        Ok(self.follow(follow).await?.events)
-    }
 }

@@ -1,11 +1,15 @@
 //! A run and the runs it called, as far as their events have been seen: who called whom, and what each visit is
 //! called when it is shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::timeline::{Timeline, Visit};
+use crate::{Engine, Follow, Reply};
 use wonder_core::TokenStatus;
 use wonder_core::event::{BranchRef, Event, EventKind, TokenId};
+
+/// How much of a run's events is asked for at once.
+const EVENTS_AT_ONCE: u32 = 5_000;
 
 #[derive(Clone, Debug)]
 pub struct RunTree {
@@ -92,6 +96,56 @@ impl RunTree {
             Some((parent, token)) => format!("{}/", self.label(parent, *token)),
             None => String::new(),
         }
+    }
+}
+
+impl dyn Engine + '_ {
+    /// A run and those it called, from all their events.
+    pub async fn tree(&self, run: &str) -> Reply<RunTree> {
+        let mut tree = RunTree::new(run);
+        loop {
+            let events = self.events_after(tree.positions()).await?;
+            if events.is_empty() {
+                return Ok(tree);
+            }
+            events.iter().for_each(|(run, event)| tree.learn(run, event));
+        }
+    }
+
+    /// The same as it was after one of the run's events: what had happened in the others by that time.
+    pub async fn tree_at(&self, run: &str, seq: u64) -> Reply<RunTree> {
+        let mut tree = RunTree::new(run);
+        while tree.root().seq < seq {
+            let events = self.events_after(vec![(run.to_owned(), tree.root().seq)]).await?;
+            if events.is_empty() {
+                break;
+            }
+            events
+                .iter()
+                .filter(|(_, event)| event.seq <= seq)
+                .for_each(|(run, event)| tree.learn(run, event));
+        }
+        let then = tree.root().last_at;
+        let mut read = BTreeSet::from([run.to_owned()]);
+        loop {
+            let mut open = tree.positions();
+            open.retain(|(run, _)| !read.contains(run));
+            if open.is_empty() {
+                return Ok(tree);
+            }
+            let asked: Vec<String> = open.iter().map(|(run, _)| run.clone()).collect();
+            let events = self.events_after(open).await?;
+            let told = |run: &String| events.iter().any(|(of, event)| of == run && event.at <= then);
+            read.extend(asked.into_iter().filter(|run| !told(run)));
+            read.extend(events.iter().filter(|(_, event)| event.at > then).map(|(run, _)| run.clone()));
+            let by_then = events.iter().filter(|(_, event)| event.at <= then);
+            by_then.for_each(|(run, event)| tree.learn(run, event));
+        }
+    }
+
+    async fn events_after(&self, events_after: Vec<(String, u64)>) -> Reply<Vec<(String, Event)>> {
+        let follow = Follow { events_after, limit: Some(EVENTS_AT_ONCE), ..Follow::default() };
+        Ok(self.follow(follow).await?.events)
     }
 }
 
