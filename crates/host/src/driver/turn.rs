@@ -37,6 +37,7 @@ pub(super) struct Turn {
 
 /// What one run makes happen to another, within a turn.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "few wait at once, and none for longer than a turn")]
 pub(super) enum RunMessage {
     Start(Box<ChildStart>),
     Tell { run: Name, input: Input },
