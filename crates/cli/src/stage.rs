@@ -48,7 +48,8 @@ impl Stage {
     /// Starts the first workflow of the text.
     pub(crate) fn open(yaml: &str, input: &str) -> Stage {
         let text = format!("wonder: 1\n{yaml}");
-        let reading = wonder_spec::read(&text, "test.yaml").unwrap_or_else(|p| panic!("{}", p.render(false)));
+        let reading = wonder_spec::read_everything(&text, "test.yaml")
+            .unwrap_or_else(|p| panic!("{}", p.render(false)));
         let first = reading.graphs[0].clone();
         let library = reading.graphs.iter().map(|graph| (graph.name.clone(), graph.clone())).collect();
         let mut stage = Stage {

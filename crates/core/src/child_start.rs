@@ -5,8 +5,14 @@ use crate::backoff::mix;
 use crate::command::{ChildOrder, Command};
 use crate::def::Name;
 use crate::error::{ErrorKind, Failure};
+use crate::event::TokenId;
 use crate::input::{Input, Parent, StartRun};
 use crate::run::Run;
+
+/// The id of the run that an attempt of a token calls: asking twice names one.
+pub fn child_id(parent: &Name, token: TokenId, attempt: u32) -> Name {
+    format!("{parent}.{token}.{attempt}").into()
+}
 
 /// What a child is told first, by its parent and the parent's order.
 ///

@@ -4,16 +4,16 @@
 //! Nodes and transitions are named by ref, not by index, so that a log can be read by people and replayed
 //! on another version of its definition (`fork`).
 
+mod new;
 mod parts;
 
-use std::collections::BTreeMap;
-
+pub use new::*;
 pub use parts::*;
 use serde::{Deserialize, Serialize};
 
 use crate::command::Overrides;
 use crate::cost::{Allowance, Spend};
-use crate::def::{Name, OnExceeded, is_default};
+use crate::def::{Name, is_default};
 use crate::error::Failure;
 use crate::input::StartRun;
 use crate::time::Time;
@@ -48,26 +48,7 @@ pub enum EventKind {
     /// One input led to more moves than a step may have: the run wants to be woken at once.
     RunYielded,
     RunContinued,
-    TokenCreated {
-        token: TokenId,
-        node: Name,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent: Option<TokenId>,
-        /// The transition that led here.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        via: Option<Name>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        branch: Option<BranchRef>,
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        counts: Counts,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        last_error: Option<Failure>,
-        #[serde(default, skip_serializing_if = "Value::is_null")]
-        feedback: Value,
-        /// A result handed on to a node that a mutation put in, or to the gather of a dag's `foreach`.
-        #[serde(default, skip_serializing_if = "Value::is_null")]
-        carried: Value,
-    },
+    TokenCreated(NewToken),
     TaskDispatched {
         token: TokenId,
         attempt: u32,
@@ -78,20 +59,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_default")]
         reserved: Allowance,
     },
-    TaskRetrying {
-        token: TokenId,
-        failure: Failure,
-        wake_at: Time,
-        rule: RuleRef,
-        #[serde(default, skip_serializing_if = "is_default")]
-        generation: u32,
-        #[serde(default, skip_serializing_if = "is_default")]
-        overrides: Overrides,
-        #[serde(default, skip_serializing_if = "Value::is_null")]
-        feedback: Value,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        report: Option<Report>,
-    },
+    TaskRetrying(TaskRetry),
     TaskCompleted {
         token: TokenId,
         #[serde(default, skip_serializing_if = "Value::is_null")]
@@ -175,16 +143,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opened_with: Option<OpenedWith>,
     },
-    EventAwaited {
-        token: TokenId,
-        event: Name,
-        #[serde(default, skip_serializing_if = "Value::is_null")]
-        key: Value,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        deadline: Option<Time>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        opened_with: Option<OpenedWith>,
-    },
+    EventAwaited(EventWait),
     /// `token`: who takes it; nobody: it is kept.
     EventReceived {
         event: Name,
@@ -200,33 +159,7 @@ pub enum EventKind {
         token: TokenId,
         received: u64,
     },
-    FanOut {
-        group: GroupId,
-        /// The token that fanned out.
-        token: TokenId,
-        node: Name,
-        /// The transition, if one made the group; else the node did.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        transition: Option<Name>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        outer: Option<BranchRef>,
-        total: u32,
-        #[serde(default, skip_serializing_if = "Value::is_null")]
-        items: Value,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        item_name: Option<Name>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        max_parallel: Option<u32>,
-        /// The target of its fan-in, if it has one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        joins_at: Option<Name>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        timeout_ms: Option<u64>,
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        counts: Counts,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        last_error: Option<Failure>,
-    },
+    FanOut(NewGroup),
     /// A token of this branch has come to the fan-in; `within`: from a branch further in.
     BranchArrived {
         token: TokenId,
@@ -292,27 +225,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "is_default")]
         resumed: bool,
     },
-    ChildStarted {
-        token: TokenId,
-        attempt: u32,
-        child: Name,
-        workflow: Name,
-        #[serde(default, skip_serializing_if = "Value::is_null")]
-        input: Value,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        allowance: Option<Allowance>,
-        /// What to do when the allowance is spent; absent: fail.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        on_exceeded: Option<OnExceeded>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        timeout_ms: Option<u64>,
-        #[serde(default, skip_serializing_if = "is_default")]
-        inherit_artifacts: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        deadline: Option<Time>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        opened_with: Option<OpenedWith>,
-    },
+    ChildStarted(NewChild),
     ChildCompleted {
         token: TokenId,
         attempt: u32,
@@ -402,9 +315,9 @@ impl EventKind {
             EventKind::RunReleased => "run_released",
             EventKind::RunYielded => "run_yielded",
             EventKind::RunContinued => "run_continued",
-            EventKind::TokenCreated { .. } => "token_created",
+            EventKind::TokenCreated(_) => "token_created",
             EventKind::TaskDispatched { .. } => "task_dispatched",
-            EventKind::TaskRetrying { .. } => "task_retrying",
+            EventKind::TaskRetrying(_) => "task_retrying",
             EventKind::TaskCompleted { .. } => "task_completed",
             EventKind::TaskFailed { .. } => "task_failed",
             EventKind::TokenSkipped { .. } => "token_skipped",
@@ -415,10 +328,10 @@ impl EventKind {
             EventKind::LateReport { .. } => "late_report",
             EventKind::ContextUpdated { .. } => "context_updated",
             EventKind::SleepStarted { .. } => "sleep_started",
-            EventKind::EventAwaited { .. } => "event_awaited",
+            EventKind::EventAwaited(_) => "event_awaited",
             EventKind::EventReceived { .. } => "event_received",
             EventKind::EventTaken { .. } => "event_taken",
-            EventKind::FanOut { .. } => "fan_out",
+            EventKind::FanOut(_) => "fan_out",
             EventKind::BranchArrived { .. } => "branch_arrived",
             EventKind::FanIn { .. } => "fan_in",
             EventKind::FanInFailed { .. } => "fan_in_failed",
@@ -429,7 +342,7 @@ impl EventKind {
             EventKind::GateReminded { .. } => "gate_reminded",
             EventKind::GateReassigned { .. } => "gate_reassigned",
             EventKind::TokenReleased { .. } => "token_released",
-            EventKind::ChildStarted { .. } => "child_started",
+            EventKind::ChildStarted(_) => "child_started",
             EventKind::ChildCompleted { .. } => "child_completed",
             EventKind::RunMutated { .. } => "run_mutated",
             EventKind::BudgetWarning { .. } => "budget_warning",

@@ -15,7 +15,7 @@ use crate::time::Time;
 use crate::value::Value;
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(tag = "input", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Input {
     StartRun(Box<StartRun>),
     /// A queued run may begin.

@@ -88,7 +88,7 @@ pub use wonder_graph as graph;
 pub use wonder_graph::schedule;
 pub use wonder_lang::{cost, def, error, expr, limits, path, problem, schema, template, time, value};
 
-pub use child_start::{child_input, child_refused, child_start, child_unknown};
+pub use child_start::{child_id, child_input, child_refused, child_start, child_unknown};
 pub use command::Command;
 pub use error::{ErrorKind, Failure};
 pub use event::Event;

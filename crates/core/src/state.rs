@@ -11,8 +11,8 @@ use crate::cost::{Allowance, Spend};
 use crate::def::{Name, is_default};
 use crate::error::Failure;
 use crate::event::{
-    BranchRef, CancelReason, Counts, EventKind, GateId, GateRecord, GroupId, OpenedWith, PauseReason,
-    RuleRef, TokenId,
+    BranchRef, CancelReason, Counts, GateId, GateRecord, GroupId, NewChild, OpenedWith, PauseReason, RuleRef,
+    TokenId,
 };
 use crate::graph::Mutation;
 use crate::input::StartRun;
@@ -44,7 +44,7 @@ pub struct State {
     pub out: BTreeMap<(TokenId, u32), Out>,
     /// How each child that is out was started, for a host that has to ask again.
     #[serde(with = "pairs")]
-    pub child_orders: BTreeMap<(TokenId, u32), EventKind>,
+    pub child_orders: BTreeMap<(TokenId, u32), NewChild>,
     /// Pending tokens that need no worker, in the order they came.
     pub entering: BTreeSet<TokenId>,
     /// Pending tokens that call a child run, which may have to wait for the budget.

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::timeline::{Timeline, Visit};
 use crate::{Engine, Follow, Reply};
 use wonder_core::TokenStatus;
-use wonder_core::event::{BranchRef, Event, EventKind, TokenId};
+use wonder_core::event::{BranchRef, Event, EventKind, NewChild, TokenId};
+use wonder_core::graph::names::{DagPart, dag_part};
 
 /// How much of a run's events is asked for at once.
 const EVENTS_AT_ONCE: u32 = 5_000;
@@ -27,7 +28,7 @@ impl RunTree {
 
     /// The next event of a run; a child that it starts belongs to the tree from now on.
     pub fn learn(&mut self, run: &str, event: &Event) {
-        if let EventKind::ChildStarted { child, token, .. } = &event.kind {
+        if let EventKind::ChildStarted(NewChild { child, token, .. }) = &event.kind {
             self.runs.entry(child.to_string()).or_default();
             self.callers.insert(child.to_string(), (run.to_owned(), *token));
         }
@@ -165,10 +166,10 @@ pub fn visit_label(timeline: &Timeline, visit: &Visit) -> String {
 
 /// As it is written in the file: the inner nodes of a dag's `foreach` carry marks behind their ref.
 pub fn node_name(node: &str) -> &str {
-    node.split('[').next().unwrap_or(node)
+    dag_part(node).0
 }
 
 /// The node that gathers what a dag's `foreach` made: nobody wrote it, so nobody wants to see it.
 pub fn is_gather(node: &str) -> bool {
-    node.ends_with("[=]")
+    dag_part(node).1 == DagPart::Gather
 }

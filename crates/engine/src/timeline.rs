@@ -21,7 +21,7 @@ use wonder_core::command::Overrides;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
 use wonder_core::event::{
-    BranchRef, Event, EventKind, GateId, GroupId, PauseReason, Report, RunChange, TokenId,
+    BranchRef, Event, EventKind, EventWait, GateId, GroupId, PauseReason, Report, RunChange, TokenId,
 };
 use wonder_core::input::StartRun;
 use wonder_core::state::{Metrics, Raised};
@@ -129,11 +129,11 @@ impl Timeline {
                 self.status = RunStatus::Running;
             }
             EventKind::RunReleased => (self.status, self.started_at) = (RunStatus::Running, now.at),
-            EventKind::TokenCreated { .. } => self.token_created(kind, now),
+            EventKind::TokenCreated(new) => self.token_created(new, now),
             EventKind::TaskDispatched { token, attempt, reserved, input, .. } => {
                 self.dispatched(*token, *attempt, *reserved, input, now);
             }
-            EventKind::TaskRetrying { .. } => self.retrying(kind, now),
+            EventKind::TaskRetrying(new) => self.retrying(new, now),
             EventKind::TaskCompleted { token, result, then, report, .. } => {
                 let done = Done { result, then: *then, skipped: false, failure: None };
                 self.work_done(*token, &done, report.as_ref(), now);
@@ -150,8 +150,8 @@ impl Timeline {
             EventKind::TokenTimedOut { token, ends, .. } => self.token_timed_out(*token, *ends, now),
             EventKind::LateReport { token, attempt, report } => self.reported(*token, *attempt, report, now),
             EventKind::SleepStarted { token, until, .. } => self.sleep_started(*token, *until, now),
-            EventKind::EventAwaited { token, .. } => self.event_awaited(*token, now),
-            EventKind::FanOut { .. } => self.fanned_out(kind),
+            EventKind::EventAwaited(EventWait { token, .. }) => self.event_awaited(*token, now),
+            EventKind::FanOut(new) => self.fanned_out(new),
             EventKind::BranchArrived { token, group, branch, within } => {
                 self.branch_arrived(*token, BranchRef { group: *group, branch: *branch }, *within, now);
             }
@@ -168,7 +168,7 @@ impl Timeline {
             EventKind::GateReminded { gate } => self.gate_reminded(*gate, now),
             EventKind::GateReassigned { gate, assignees } => self.gate_reassigned(*gate, assignees, now),
             EventKind::TokenReleased { token, resumed, .. } => self.token_released(*token, *resumed, now),
-            EventKind::ChildStarted { .. } => self.child_started(kind, now),
+            EventKind::ChildStarted(new) => self.child_started(new, now),
             EventKind::ChildCompleted { token, attempt, spend, .. } => {
                 self.reported(*token, *attempt, &Report { spend: spend.clone(), tries: 0 }, now);
             }

@@ -13,7 +13,7 @@ mod compile;
 mod evaluate;
 mod flow;
 mod mutate;
-mod names;
+pub mod names;
 mod parsed;
 mod readings;
 pub mod schedule;

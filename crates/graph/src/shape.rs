@@ -8,6 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
+use super::names;
 use super::{Mutation, NodeIx, Source, TransitionIx, UnitIx};
 use wonder_lang::def::{
     Bundle, FanOut, Foreach, Kind, Name, NodeDef, On, Rule, Synchronization, Text, TransitionDef,
@@ -187,8 +188,8 @@ impl<'a> Shape<'a> {
         };
         if expanded {
             push(reference.clone(), Part::Head);
-            push(format!("{reference}[]").into(), Part::Items);
-            push(format!("{reference}[=]").into(), Part::Gather);
+            push(names::items_of(reference), Part::Items);
+            push(names::gather_of(reference), Part::Gather);
         } else {
             push(reference.clone(), Part::Whole);
         }

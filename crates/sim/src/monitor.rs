@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use wonder_core::Run;
 use wonder_core::command::Command;
 use wonder_core::cost::Allowance;
-use wonder_core::event::{Event, EventKind, GateId, GroupId, TokenId};
+use wonder_core::event::{Event, EventKind, GateId, GroupId, NewToken, TokenId};
 use wonder_core::input::{Input, Rejection};
 use wonder_core::lifecycle::{ROWS, RunStatus, TokenStatus};
 use wonder_core::run::Step;
@@ -169,7 +169,7 @@ impl Monitor {
         (self.seq, self.now) = (event.seq, self.now.max(event.at));
         self.timeline.learn(event);
         match &event.kind {
-            EventKind::TokenCreated { token, .. } => {
+            EventKind::TokenCreated(NewToken { token, .. }) => {
                 let last = self.tokens.keys().next_back().map_or(0, |last| last.0);
                 if token.0 != last + 1 {
                     wrong.push(format!("token {token} is minted after token {last}"));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use wonder_core::def::Name;
-use wonder_core::event::{BranchRef, EventKind, GateId, GroupId, TokenId};
+use wonder_core::event::{BranchRef, EventKind, GateId, GroupId, NewGroup, NewToken, TokenId};
 use wonder_core::value::Value;
 
 #[derive(Clone, Debug, Default)]
@@ -34,12 +34,12 @@ struct GroupName {
 impl Names {
     pub fn learn(&mut self, event: &EventKind) {
         match event {
-            EventKind::TokenCreated { token, node, branch, .. } => {
+            EventKind::TokenCreated(NewToken { token, node, branch, .. }) => {
                 let (path, item) = branch.map(|at| self.branch(at)).unwrap_or_default();
                 let label = format!("{node}#{token}{}", bracketed(&path));
                 self.tokens.insert(*token, TokenName { node: node.clone(), path, item, label });
             }
-            EventKind::FanOut { group, outer, items, .. } => {
+            EventKind::FanOut(NewGroup { group, outer, items, .. }) => {
                 let path = outer.map(|at| self.branch(at).0).unwrap_or_default();
                 self.groups.insert(*group, GroupName { path, items: items.clone() });
             }

@@ -8,8 +8,8 @@ use wonder_core::command::Overrides;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::error::Failure;
 use wonder_core::event::{
-    Clocked, Event, EventKind, GateRecord, Patch, PatchValue, PauseReason, Report, RuleRef, RunChange, Then,
-    TokenId,
+    Clocked, Event, EventKind, EventWait, GateRecord, NewChild, NewGroup, NewToken, Patch, PatchValue,
+    PauseReason, Report, RuleRef, RunChange, TaskRetry, Then, TokenId,
 };
 use wonder_core::graph::Mutation;
 use wonder_core::time::Time;
@@ -94,7 +94,9 @@ impl Describer<'_> {
     fn describe(&self, kind: &EventKind) -> (&'static str, String) {
         let name = kind.name();
         match kind {
-            EventKind::TokenCreated { token, parent, via, last_error, feedback, carried, .. } => {
+            EventKind::TokenCreated(NewToken {
+                token, parent, via, last_error, feedback, carried, ..
+            }) => {
                 let mut text = self.token(*token);
                 push(&mut text, parent.map(|parent| format!("from {}", self.token(parent))));
                 push(&mut text, via.as_ref().map(|via| format!("via {via}")));
@@ -111,7 +113,7 @@ impl Describer<'_> {
                 push(&mut text, (!input.is_null()).then(|| brief(input)));
                 ("dispatched", text)
             }
-            EventKind::TaskRetrying {
+            EventKind::TaskRetrying(TaskRetry {
                 token,
                 failure,
                 wake_at,
@@ -120,7 +122,7 @@ impl Describer<'_> {
                 overrides,
                 feedback,
                 report,
-            } => {
+            }) => {
                 let mut text = self.token(*token);
                 push(&mut text, Some(failure_text(failure)));
                 push(&mut text, Some(format!("by {}, at {}", rule_text(*rule), self.time(*wake_at))));
@@ -194,7 +196,7 @@ impl Describer<'_> {
             EventKind::SleepStarted { token, until, .. } => {
                 ("sleeping", format!("{} until {}", self.token(*token), self.time(*until)))
             }
-            EventKind::EventAwaited { token, event, key, deadline, .. } => {
+            EventKind::EventAwaited(EventWait { token, event, key, deadline, .. }) => {
                 let mut text = format!("{} {event}", self.token(*token));
                 push(&mut text, shown("key", key));
                 push(&mut text, deadline.map(|at| format!("until {}", self.time(at))));
@@ -217,9 +219,15 @@ impl Describer<'_> {
                 push(&mut text, resumed.then(|| "(resumed)".to_owned()));
                 ("released", text)
             }
-            EventKind::ChildStarted {
-                token, child, workflow, input, timeout_ms, allowance: bound, ..
-            } => {
+            EventKind::ChildStarted(NewChild {
+                token,
+                child,
+                workflow,
+                input,
+                timeout_ms,
+                allowance: bound,
+                ..
+            }) => {
                 let mut text = format!("{} {workflow} as {child}", self.token(*token));
                 push(&mut text, bound.as_ref().and_then(|bound| allowance("may spend", bound)));
                 push(&mut text, timeout_ms.map(|ms| format!("within {}", human(ms))));
@@ -231,7 +239,7 @@ impl Describer<'_> {
                 push(&mut text, spend_text(spend));
                 ("child_completed", text)
             }
-            EventKind::FanOut {
+            EventKind::FanOut(NewGroup {
                 group,
                 token,
                 transition,
@@ -241,7 +249,7 @@ impl Describer<'_> {
                 joins_at,
                 timeout_ms,
                 ..
-            } => {
+            }) => {
                 let mut text = format!("{} ×{total} as group {group}", self.token(*token));
                 push(&mut text, transition.as_ref().map(|t| format!("by {t}")));
                 push(&mut text, max_parallel.map(|n| format!("{n} at a time")));

@@ -12,6 +12,7 @@ use std::fmt::Write;
 pub use overlay::{Mark, Overlay, Stand};
 
 use wonder_core::def::{On, Strategy};
+use wonder_core::graph::names::items_of;
 use wonder_core::graph::{Graph, Join, Node, Perform, Response, Rule, Source, Spread, Transition, UnitIx};
 
 /// How many characters of an expression a label shows.
@@ -151,7 +152,7 @@ impl Picture {
         let exits = Exits::of(graph);
         for (id, unit) in graph.units.iter().enumerate() {
             // What a run put behind a unit is its tail, and no `foreach`.
-            let items = graph.find_node(&format!("{}[]", unit.reference));
+            let items = graph.find_node(&items_of(&unit.reference));
             let mut node = to_box(id, &unit.reference, graph.node(items.unwrap_or(unit.head)));
             if items.is_some() {
                 node.notes.push("once per item".to_owned());

@@ -18,7 +18,8 @@ use wonder_core::input::{TaskOutcome, TaskReport};
 /// The task of a workflow with one node, written as YAML.
 pub(crate) fn task(node: &str) -> Arc<Task> {
     let text = format!("wonder: 1\nname: test\nnodes:\n  node: {node}\n");
-    let reading = wonder_spec::read(&text, "test.yaml").unwrap_or_else(|p| panic!("{}", p.render(false)));
+    let reading =
+        wonder_spec::read_everything(&text, "test.yaml").unwrap_or_else(|p| panic!("{}", p.render(false)));
     let graph = &reading.graphs[0];
     graph.nodes[0].task().expect("a node that a worker performs").clone()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wonder_core::Time;
-use wonder_core::event::{Event, EventKind};
+use wonder_core::event::{Event, EventKind, NewChild};
 use wonder_engine::{Engine, Follow, GateView, Reply, RunView, Status, Updates};
 use wonder_host::{Connection, Drive, Leaving, Purpose};
 
@@ -172,7 +172,7 @@ async fn next_news(engine: &dyn Engine, question: Option<Follow>) -> Reply<Updat
 
 fn started(news: &Updates) -> Vec<String> {
     let child = |(_, event): &(String, Event)| match &event.kind {
-        EventKind::ChildStarted { child, .. } => Some(child.to_string()),
+        EventKind::ChildStarted(NewChild { child, .. }) => Some(child.to_string()),
         _ => None,
     };
     news.events.iter().filter_map(child).collect()

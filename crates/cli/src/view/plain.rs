@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wonder_core::Time;
-use wonder_core::event::{CancelReason, Clocked, Event, EventKind, GateRecord, PauseReason, TimeoutType};
+use wonder_core::event::{
+    CancelReason, Clocked, Event, EventKind, EventWait, GateRecord, NewChild, NewGroup, PauseReason,
+    TaskRetry, TimeoutType,
+};
 use wonder_core::event::{GateId, TimeoutPolicy, TokenId};
 use wonder_engine::{LogLine, Updates};
 
@@ -95,7 +98,7 @@ impl Narrator {
             EventKind::TaskDispatched { token, attempt, .. } => {
                 self.of_visit(run, *token, Tone::Plain, format!("started attempt {attempt}"))
             }
-            EventKind::TaskRetrying { token, failure, wake_at, .. } => {
+            EventKind::TaskRetrying(TaskRetry { token, failure, wake_at, .. }) => {
                 let wait = wake_at.since(at);
                 let when = if wait == 0 { "at once".to_owned() } else { format!("in {}", duration(wait)) };
                 let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
@@ -138,7 +141,7 @@ impl Narrator {
                 let what = format!("sleeps for {}", duration(until.since(at)));
                 self.of_visit(run, *token, Tone::Plain, what)
             }
-            EventKind::EventAwaited { token, event, key, .. } => {
+            EventKind::EventAwaited(EventWait { token, event, key, .. }) => {
                 let key = if key.is_null() { String::new() } else { format!(" with key {key}") };
                 self.of_visit(run, *token, Tone::Attention, format!("waits for event {event}{key}"))
             }
@@ -153,7 +156,7 @@ impl Narrator {
                     }),
                 }
             }
-            EventKind::ChildStarted { token, child, workflow, .. } => {
+            EventKind::ChildStarted(NewChild { token, child, workflow, .. }) => {
                 let what = format!("started child run {} of {workflow}", short_id(child));
                 self.of_visit(run, *token, Tone::Plain, what)
             }
@@ -166,7 +169,7 @@ impl Narrator {
                 };
                 self.of_visit(run, *token, tone, format!("child run {outcome}{cost}"))
             }
-            EventKind::FanOut { token, total, items, joins_at, .. } => {
+            EventKind::FanOut(NewGroup { token, total, items, joins_at, .. }) => {
                 let what = count((*total).into(), if items.is_null() { "branch" } else { "item" });
                 let joins = joins_at.as_deref().filter(|node| !is_gather(node));
                 let joins = joins.map_or(String::new(), |node| format!(", joined at {}", node_name(node)));
@@ -252,7 +255,7 @@ impl Narrator {
             EventKind::RunReleased
             | EventKind::RunYielded
             | EventKind::RunContinued
-            | EventKind::TokenCreated { .. }
+            | EventKind::TokenCreated(_)
             | EventKind::TokenAbandoned { .. }
             | EventKind::TokenReleased { .. }
             | EventKind::LateReport { .. }
@@ -276,7 +279,7 @@ impl Narrator {
 /// The token whose attempt is over with this.
 fn ended_attempt(kind: &EventKind) -> Option<TokenId> {
     match kind {
-        EventKind::TaskRetrying { token, .. }
+        EventKind::TaskRetrying(TaskRetry { token, .. })
         | EventKind::TaskCompleted { token, .. }
         | EventKind::TaskFailed { token, .. }
         | EventKind::TokenSkipped { token, .. }
@@ -288,8 +291,10 @@ fn ended_attempt(kind: &EventKind) -> Option<TokenId> {
 /// A dag's node with `foreach` that has fanned out is not done: it completes with its items.
 fn spreads(events: &[(String, Event)]) -> BTreeSet<(&str, u64)> {
     let is_spread = |(run, event): &(String, Event), (_, next): &(String, Event)| {
-        let (EventKind::TaskCompleted { token, .. }, EventKind::FanOut { token: origin, joins_at, .. }) =
-            (&event.kind, &next.kind)
+        let (
+            EventKind::TaskCompleted { token, .. },
+            EventKind::FanOut(NewGroup { token: origin, joins_at, .. }),
+        ) = (&event.kind, &next.kind)
         else {
             return false;
         };
@@ -306,7 +311,7 @@ fn in_order(events: &[(String, Event)]) -> Vec<(&str, &Event)> {
     let mut not_begun: BTreeSet<&str> = BTreeSet::new();
     for (run, event) in events {
         queues.entry(run).or_default().push_back(event);
-        if let EventKind::ChildStarted { child, .. } = &event.kind {
+        if let EventKind::ChildStarted(NewChild { child, .. }) = &event.kind {
             not_begun.insert(child);
         }
     }
@@ -314,7 +319,7 @@ fn in_order(events: &[(String, Event)]) -> Vec<(&str, &Event)> {
     while let Some(run) = next_run(&queues, &not_begun) {
         let queue = queues.get_mut(run);
         let Some(event) = queue.and_then(VecDeque::pop_front) else { break };
-        if let EventKind::ChildStarted { child, .. } = &event.kind {
+        if let EventKind::ChildStarted(NewChild { child, .. }) = &event.kind {
             not_begun.remove(&**child);
         }
         if queues[run].is_empty() {

@@ -6,7 +6,7 @@ use crate::command::Command;
 use crate::cost::{self, Allowance, Spend};
 use crate::def::{Backoff, BackoffKind, Budget, Name, OnExceeded};
 use crate::error::{ErrorKind, Failure};
-use crate::event::{EventKind, GateKind, GateRecord, PauseReason, RuleRef, RunChange, TokenId};
+use crate::event::{EventKind, GateKind, GateRecord, NewChild, PauseReason, RuleRef, RunChange, TokenId};
 use crate::graph::Node;
 use crate::lifecycle::TokenStatus;
 use crate::state::{NodeSpend, Raised};
@@ -185,10 +185,7 @@ impl Decision<'_> {
         let Some(out) = self.state().out.get(&(id, attempt)) else { return };
         let asks = matches!(
             self.state().child_orders.get(&(id, attempt)),
-            Some(EventKind::ChildStarted {
-                on_exceeded: Some(OnExceeded::Pause | OnExceeded::Downgrade),
-                ..
-            })
+            Some(NewChild { on_exceeded: Some(OnExceeded::Pause | OnExceeded::Downgrade), .. })
         );
         if !asks || !self.is_open() {
             return;

@@ -1,10 +1,11 @@
 //! Child runs: `workflow_call` and `ChildFinished`.
 
+use crate::child_start::child_id;
 use crate::command::{ChildOrder, Command};
 use crate::cost::Spend;
 use crate::def::Name;
 use crate::error::{ErrorKind, Failure};
-use crate::event::{EventKind, OpenedWith, Report, TimeoutType, TokenId};
+use crate::event::{EventKind, NewChild, OpenedWith, Report, TimeoutType, TokenId};
 use crate::graph::{CallSpec, CalleeSpec, Coordinated, Node, Perform};
 use crate::input::{ChildOutcome, Rejection};
 use crate::scope::{Around, named};
@@ -37,15 +38,15 @@ impl Decision<'_> {
         }
         let workflow = self.callee(id, spec, &call.scope)?;
         let attempt = self.token(id).attempt + 1;
-        let child = format!("{}.{id}.{attempt}", start.id);
+        let child = child_id(&start.id, id, attempt);
         let own = node.timeout_ms.or(spec.timeout_ms);
         let left = self.state().clock.limit_ms.saturating_sub(self.state().clock.elapsed_ms(self.now));
         let timeout_ms = if spec.inherit_timeout { Some(own.map_or(left, |own| own.min(left))) } else { own };
         let (allowance, on_exceeded) = self.allowance_for_child(&workflow, node);
-        self.record(EventKind::ChildStarted {
+        self.record(EventKind::ChildStarted(NewChild {
             token: id,
             attempt,
-            child: child.into(),
+            child,
             allowance,
             on_exceeded,
             workflow,
@@ -54,7 +55,7 @@ impl Decision<'_> {
             inherit_artifacts: spec.inherit_artifacts,
             deadline: own.map(|ms| self.now.plus(ms)),
             opened_with: Some(opened_with),
-        });
+        }));
         let order = self.run.child_order(id, attempt).expect("a child that was just started is owed");
         self.request(Command::StartChild(order));
         if self.state().status == crate::lifecycle::RunStatus::Paused {
@@ -190,33 +191,19 @@ impl Decision<'_> {
 
 impl crate::run::Run {
     pub(crate) fn child_order(&self, id: TokenId, attempt: u32) -> Option<Box<ChildOrder>> {
-        let EventKind::ChildStarted {
-            token,
-            attempt,
-            child,
-            workflow,
-            input,
-            allowance,
-            on_exceeded,
-            timeout_ms,
-            inherit_artifacts,
-            ..
-        } = self.state().child_orders.get(&(id, attempt))?
-        else {
-            return None;
-        };
+        let new = self.state().child_orders.get(&(id, attempt))?;
         let parent = self.state().start.as_ref()?.parent.as_ref();
         Some(Box::new(ChildOrder {
-            token: *token,
-            attempt: *attempt,
-            child: child.clone(),
-            workflow: workflow.clone(),
-            input: input.clone(),
+            token: new.token,
+            attempt: new.attempt,
+            child: new.child.clone(),
+            workflow: new.workflow.clone(),
+            input: new.input.clone(),
             depth: parent.map_or(0, |parent| parent.depth) + 1,
-            allowance: *allowance,
-            on_exceeded: *on_exceeded,
-            timeout_ms: *timeout_ms,
-            inherit_artifacts: *inherit_artifacts,
+            allowance: new.allowance,
+            on_exceeded: new.on_exceeded,
+            timeout_ms: new.timeout_ms,
+            inherit_artifacts: new.inherit_artifacts,
         }))
     }
 }

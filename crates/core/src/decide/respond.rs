@@ -6,7 +6,7 @@ use crate::command::{Command, Overrides};
 use crate::def::{Backoff, Implementation, Name};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{
-    EventKind, GateKind, GateRecord, PauseReason, RuleRef, RunChange, Then, TimeoutPolicy, TokenId,
+    EventKind, GateKind, GateRecord, PauseReason, RuleRef, RunChange, TaskRetry, Then, TimeoutPolicy, TokenId,
 };
 use crate::graph::{Graph, MapTree, Mutation, NodeIx, Response, Rule};
 use crate::time::Time;
@@ -121,7 +121,7 @@ impl Decision<'_> {
         let seed = self.state().start.as_ref().map_or(0, |start| start.seed);
         let wake_at: Time = self.now.plus(delay_ms(backoff, tried, seed, id.0));
         self.say_timed_out(id, failed, TimeoutPolicy::Retry);
-        self.record(EventKind::TaskRetrying {
+        self.record(EventKind::TaskRetrying(TaskRetry {
             token: id,
             failure: failed.failure.clone(),
             wake_at,
@@ -130,7 +130,7 @@ impl Decision<'_> {
             overrides: again.overrides,
             feedback: again.feedback,
             report: failed.report.clone(),
-        });
+        }));
         if wake_at <= self.now {
             self.back_from_backoff(id);
         }

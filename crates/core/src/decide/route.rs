@@ -3,7 +3,7 @@
 
 use crate::def::{FanOut, Name, On};
 use crate::error::{ErrorKind, Failure};
-use crate::event::{BranchRef, Counts, EventKind, GroupId, Then, TokenId};
+use crate::event::{BranchRef, Counts, EventKind, GroupId, NewGroup, NewToken, Then, TokenId};
 use crate::expr::Scope;
 use crate::graph::{Graph, Node, NodeIx, Source, Spread, Transition, TransitionIx};
 use crate::schedule::fan_in_timeout_ms;
@@ -260,7 +260,7 @@ impl Decision<'_> {
         let join = graph.joins.get(&source);
         let group = self.next_group();
         let (total, items) = spread;
-        self.record(EventKind::FanOut {
+        self.record(EventKind::FanOut(NewGroup {
             group,
             token: from,
             node: graph.node(node).reference.clone(),
@@ -274,7 +274,7 @@ impl Decision<'_> {
             timeout_ms: join.and_then(|join| fan_in_timeout_ms(join.timeout, total.into())),
             counts: lineage.counts.clone(),
             last_error: lineage.last_error.clone(),
-        });
+        }));
         group
     }
 
@@ -307,7 +307,7 @@ impl Decision<'_> {
     pub(super) fn create_token(&mut self, lineage: &Lineage, node: NodeIx, via: Option<Name>) -> TokenId {
         let token = self.next_token();
         let lineage = lineage.clone();
-        self.record(EventKind::TokenCreated {
+        self.record(EventKind::TokenCreated(NewToken {
             token,
             node: self.run.graph().node(node).reference.clone(),
             parent: lineage.parent,
@@ -317,7 +317,7 @@ impl Decision<'_> {
             last_error: lineage.last_error,
             feedback: lineage.feedback,
             carried: lineage.carried,
-        });
+        }));
         token
     }
 

@@ -2,7 +2,7 @@
 
 use crate::def::Name;
 use crate::error::{ErrorKind, Failure};
-use crate::event::{EventKind, OpenedWith, TimeoutPolicy, TimeoutType, TokenId};
+use crate::event::{EventKind, EventWait, OpenedWith, TimeoutPolicy, TimeoutType, TokenId};
 use crate::graph::{Coordinated, Node, Perform, WaitSpec};
 use crate::input::{Limit, Operation, Rejection};
 use crate::lifecycle::RunStatus;
@@ -36,7 +36,7 @@ impl Decision<'_> {
         }
         let deadline = wait.timeout_ms.or(node.timeout_ms).map(|ms| self.now.plus(ms));
         let opened_with = Some(opened_with);
-        self.record(EventKind::EventAwaited { token: id, event, key, deadline, opened_with });
+        self.record(EventKind::EventAwaited(EventWait { token: id, event, key, deadline, opened_with }));
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::Run;
 use crate::cost::Allowance;
 use crate::def::Name;
-use crate::event::{BranchRef, Event, EventKind};
+use crate::event::{BranchRef, Event, EventKind, NewGroup, NewToken};
 use crate::graph::{CannotCompile, Graph};
 
 /// Whether the event can be applied at all: what it names is there. For logs from outside.
@@ -32,8 +32,8 @@ pub(super) fn check(run: &Run, event: &Event) -> Result<(), String> {
         (!known).then(|| format!("the workflow has no node {node}: this log belongs to another definition"))
     };
     match &event.kind {
-        EventKind::TokenCreated { node, .. } => missing(node).map_or(Ok(()), Err),
-        EventKind::FanOut { node, joins_at, .. } => {
+        EventKind::TokenCreated(NewToken { node, .. }) => missing(node).map_or(Ok(()), Err),
+        EventKind::FanOut(NewGroup { node, joins_at, .. }) => {
             missing(node).or_else(|| missing(joins_at.as_ref()?)).map_or(Ok(()), Err)
         }
         _ => Ok(()),
@@ -63,11 +63,11 @@ pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
         EventKind::RunReleased => run.released(),
         EventKind::RunYielded => run.yielded(),
         EventKind::RunContinued => run.continued(),
-        EventKind::TokenCreated { .. } => run.token_created(&event.kind),
+        EventKind::TokenCreated(new) => run.token_created(new),
         EventKind::TaskDispatched { token, attempt, generation, input, reserved } => {
             run.task_dispatched(*token, *attempt, *generation, input, *reserved);
         }
-        EventKind::TaskRetrying { .. } => run.task_retrying(&event.kind),
+        EventKind::TaskRetrying(new) => run.task_retrying(new),
         EventKind::TaskCompleted { token, result, patches, then, unmapped, report } => {
             run.work_done(
                 *token,
@@ -92,12 +92,12 @@ pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
         EventKind::SleepStarted { token, until, opened_with } => {
             run.sleep_started(*token, *until, opened_with);
         }
-        EventKind::EventAwaited { .. } => run.event_awaited(&event.kind),
+        EventKind::EventAwaited(new) => run.event_awaited(new),
         EventKind::EventReceived { event: name, key, payload, token } => {
             run.event_received(event.seq, name, key, payload, *token);
         }
         EventKind::EventTaken { received, .. } => run.event_taken(*received),
-        EventKind::FanOut { .. } => run.fanned_out(&event.kind),
+        EventKind::FanOut(new) => run.fanned_out(new),
         EventKind::BranchArrived { token, group, branch, within } => {
             run.branch_arrived(*token, BranchRef { group: *group, branch: *branch }, *within);
         }
@@ -114,7 +114,7 @@ pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
         EventKind::TokenReleased { token, generation, overrides, resumed } => {
             run.token_released(*token, *generation, overrides, *resumed);
         }
-        EventKind::ChildStarted { .. } => run.child_started(&event.kind),
+        EventKind::ChildStarted(new) => run.child_started(new),
         EventKind::ChildCompleted { token, attempt, spend, .. } => {
             run.child_completed(*token, *attempt, spend)
         }

@@ -6,7 +6,7 @@ use super::{Run, Step};
 use crate::command::Command;
 use crate::def::{Effect, Name};
 use crate::error::{ErrorKind, Failure};
-use crate::event::{Event, EventKind, TokenId};
+use crate::event::{Event, EventKind, EventWait, NewChild, NewToken, TokenId};
 use crate::graph::{Graph, NodeIx};
 use crate::input::Rejection;
 use crate::time::Time;
@@ -61,7 +61,7 @@ impl Run {
 /// The index of the event that last set the node's work going, and its token.
 fn cut(events: &[Event], fork: &Fork) -> Option<(usize, TokenId)> {
     let created = |event: &&Event| match &event.kind {
-        EventKind::TokenCreated { token, node, branch, .. } if *node == fork.node => {
+        EventKind::TokenCreated(NewToken { token, node, branch, .. }) if *node == fork.node => {
             let fits = fork.branch.is_none() || fork.branch == branch.map(|at| at.branch);
             fits.then_some(*token)
         }
@@ -70,9 +70,9 @@ fn cut(events: &[Event], fork: &Fork) -> Option<(usize, TokenId)> {
     let tokens: Vec<TokenId> = events.iter().filter_map(|event| created(&event)).collect();
     let begins = |event: &Event| match &event.kind {
         EventKind::TaskDispatched { token, .. }
-        | EventKind::ChildStarted { token, .. }
+        | EventKind::ChildStarted(NewChild { token, .. })
         | EventKind::SleepStarted { token, .. }
-        | EventKind::EventAwaited { token, .. }
+        | EventKind::EventAwaited(EventWait { token, .. })
         | EventKind::GateOpened { token: Some(token), .. }
         | EventKind::ContextUpdated { token, .. }
         | EventKind::TaskCompleted { token, .. } => tokens.contains(token).then_some(*token),

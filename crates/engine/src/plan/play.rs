@@ -10,7 +10,7 @@ use wonder_core::backoff::TRIES;
 use wonder_core::command::{ChildOrder, Command, TaskOrder};
 use wonder_core::cost::Spend;
 use wonder_core::def::{Name, Strategy};
-use wonder_core::event::{Event, EventKind, GateKind, TokenId};
+use wonder_core::event::{Event, EventKind, GateKind, NewToken, TokenId};
 use wonder_core::execution::{ExecutionRules, Next, TaskExecution, Try, TryFailure};
 use wonder_core::graph::{Graph, NodeIx, Source, Spread, Work as ActionWork};
 use wonder_core::input::{ChildOutcome, Input, StartRun, TaskOutcome, TaskReport};
@@ -271,7 +271,7 @@ impl Hosted {
         let mut ended = None;
         for event in events {
             match &event.kind {
-                EventKind::TokenCreated { token, node, .. } => {
+                EventKind::TokenCreated(NewToken { token, node, .. }) => {
                     let Some(node) = self.run.graph().find_node(node) else { continue };
                     let row = Prepared::row(self.run.graph(), node);
                     self.visit_of.insert(*token, self.played.visits.len());

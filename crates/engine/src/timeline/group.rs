@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use wonder_core::def::Name;
-use wonder_core::event::{BranchRef, EventKind, GroupId, TokenId};
+use wonder_core::event::{BranchRef, GroupId, NewGroup, TokenId};
 use wonder_core::{TokenStatus, Value};
 
 use super::Timeline;
@@ -66,10 +66,8 @@ impl GroupView {
 }
 
 impl Timeline {
-    pub(super) fn fanned_out(&mut self, kind: &EventKind) {
-        let EventKind::FanOut { group, token, node, outer, total, joins_at, items, .. } = kind else {
-            unreachable!("called with a fan_out only");
-        };
+    pub(super) fn fanned_out(&mut self, new: &NewGroup) {
+        let NewGroup { group, token, node, outer, total, joins_at, items, .. } = new;
         if let Some(at) = outer {
             self.open_branch(*at);
         }

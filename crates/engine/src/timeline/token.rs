@@ -4,8 +4,10 @@ use wonder_core::command::Overrides;
 use wonder_core::cost::Allowance;
 use wonder_core::def::Name;
 use wonder_core::error::Failure;
-use wonder_core::event::{BranchRef, CancelReason, EventKind, Report, Then, TokenId};
-use wonder_core::{Time, TokenStatus, Value};
+use wonder_core::event::{
+    BranchRef, CancelReason, EventKind, NewChild, NewToken, Report, TaskRetry, Then, TokenId,
+};
+use wonder_core::{Time, TokenStatus, Value, child_id};
 
 use super::Timeline;
 use super::visit::{Attempt, Now, Visit};
@@ -19,10 +21,8 @@ pub(super) struct Done<'e> {
 }
 
 impl Timeline {
-    pub(super) fn token_created(&mut self, kind: &EventKind, now: Now) {
-        let EventKind::TokenCreated { token, node, parent, via, branch, .. } = kind else {
-            unreachable!("called with a token_created only");
-        };
+    pub(super) fn token_created(&mut self, new: &NewToken, now: Now) {
+        let NewToken { token, node, parent, via, branch, .. } = new;
         let visit = Visit::new(*token, node.clone(), *parent, now);
         self.visits.insert(*token, Visit { branch: *branch, via: via.clone(), ..visit });
         if let Some(at) = branch {
@@ -43,10 +43,8 @@ impl Timeline {
         visit.goes_out(attempt, TokenStatus::Dispatched, now);
     }
 
-    pub(super) fn retrying(&mut self, kind: &EventKind, now: Now) {
-        let EventKind::TaskRetrying { token, failure, wake_at, overrides, report, .. } = kind else {
-            unreachable!("called with a task_retrying only");
-        };
+    pub(super) fn retrying(&mut self, new: &TaskRetry, now: Now) {
+        let TaskRetry { token, failure, wake_at, overrides, report, .. } = new;
         self.metrics.retries += 1;
         self.overridden(*token, overrides);
         self.reported_now(*token, report.as_ref(), now);
@@ -178,10 +176,8 @@ impl Timeline {
         }
     }
 
-    pub(super) fn child_started(&mut self, kind: &EventKind, now: Now) {
-        let EventKind::ChildStarted { token, attempt, child, allowance, input, .. } = kind else {
-            unreachable!("called with a child_started only");
-        };
+    pub(super) fn child_started(&mut self, new: &NewChild, now: Now) {
+        let NewChild { token, attempt, child, allowance, input, .. } = new;
         let Some(visit) = self.visits.get_mut(token) else { return };
         visit.child = Some(child.clone());
         let reserved = allowance.unwrap_or_default();
@@ -220,7 +216,7 @@ impl Timeline {
                 if !(awaits && attempt.number == current) {
                     attempt.ended_at = Some(now.at);
                 } else if attempt.child.is_some() {
-                    let name: Name = format!("{run}.{token}.{current}").into();
+                    let name = child_id(run, token, current);
                     attempt.child = Some(name.clone());
                     visit.child = Some(name);
                 }

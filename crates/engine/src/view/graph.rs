@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use wonder_core::TokenStatus;
 use wonder_core::def::{Effect, Name, On};
 use wonder_core::event::RunChange;
+use wonder_core::graph::names::items_of;
 use wonder_core::graph::{Graph, Node, Perform, Spread, Transition};
 
 use crate::run_tree::{is_gather, node_name};
@@ -154,8 +155,7 @@ fn box_of(graph: &Graph, node: &str) -> String {
 
 /// People count the items of a dag's `foreach`, not what spreads and gathers them.
 fn is_counted(graph: &Graph, visit: &Visit) -> bool {
-    let items = format!("{}[]", visit.node);
-    !(graph.is_dag() && (is_gather(&visit.node) || graph.find_node(&items).is_some()))
+    !(graph.is_dag() && (is_gather(&visit.node) || graph.find_node(&items_of(&visit.node)).is_some()))
 }
 
 fn node_view(before: &Graph, now: &Graph, node: &Node, stands: Stands) -> NodeView {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use wonder_core::def::{Estimate, Name};
 use wonder_core::event::{Event, EventKind, TokenId};
+use wonder_core::graph::names::dag_part;
 use wonder_core::graph::{Graph, NodeIx};
 use wonder_core::input::StartRun;
 use wonder_engine::Reply;
@@ -41,7 +42,7 @@ fn is_watched(graph: &Graph) -> bool {
 
 /// The inner node of a dag's `foreach` counts for the node that the author wrote.
 fn written(reference: &str) -> &str {
-    reference.strip_suffix("[]").unwrap_or(reference)
+    dag_part(reference).0
 }
 
 impl Hosted {

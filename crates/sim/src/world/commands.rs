@@ -7,7 +7,7 @@ use wonder_core::error::Failure;
 use wonder_core::event::{Event, EventKind, GateId, TokenId};
 use wonder_core::input::{ChildOutcome, Input, StartRun, TaskOutcome};
 use wonder_core::value::Value;
-use wonder_core::{child_input, child_refused, child_start, child_unknown};
+use wonder_core::{child_id, child_input, child_refused, child_start, child_unknown};
 
 use super::{Hosted, QueueItem, QueuePosition, Rank, TaskKey, TaskOut, World};
 use crate::executor;
@@ -58,7 +58,7 @@ impl<H: ScenarioHost> World<H> {
                 lost == child
             }
             QueueItem::ChildReport { parent, token, attempt, .. } => {
-                **child == *format!("{parent}.{token}.{attempt}")
+                *child == child_id(parent, *token, *attempt)
             }
             QueueItem::Report { .. } | QueueItem::Outside { .. } => false,
         };

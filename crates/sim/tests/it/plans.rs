@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use wonder_core::def::{Estimate, Implementation, Name};
 use wonder_core::error::Failure;
-use wonder_core::event::{EventKind, GateId, GateRecord};
+use wonder_core::event::{EventKind, GateId, GateRecord, NewToken};
 use wonder_core::graph::Graph;
 use wonder_core::limits::Limits;
 use wonder_core::{Input, Run, StartRun, Value};
@@ -89,7 +89,7 @@ fn simulated(graph: &Arc<Graph>, estimates: &Estimates) -> Vec<(Name, u64)> {
     let mut sent = Vec::new();
     for event in &world.root().log {
         match &event.kind {
-            EventKind::TokenCreated { token, node, .. } => _ = nodes.insert(*token, node.clone()),
+            EventKind::TokenCreated(NewToken { token, node, .. }) => _ = nodes.insert(*token, node.clone()),
             EventKind::TaskDispatched { token, .. } => {
                 sent.push((nodes[token].clone(), event.at.since(START)))
             }
@@ -128,7 +128,7 @@ fn a_plan_sends_out_what_a_run_sends_out_in_that_order_and_at_those_times() {
             }
             text = text.replace(&format!("{line}\n"), &format!("{line_then}\n"));
         }
-        let graph = wonder_spec::read(&text, "shape.yaml").unwrap().graphs.remove(0);
+        let graph = wonder_spec::read_everything(&text, "shape.yaml").unwrap().graphs.remove(0);
         let outline = outline(std::slice::from_ref(&graph), &estimates);
         let starts: BTreeMap<&Name, u64> =
             outline.nodes.iter().map(|node| (&node.node, node.starts_ms.unwrap())).collect();
@@ -141,7 +141,7 @@ fn a_plan_sends_out_what_a_run_sends_out_in_that_order_and_at_those_times() {
 #[test]
 fn the_ready_order_of_a_plan_is_the_runs_and_every_generated_file_has_a_plan() {
     for seed in 0..200 {
-        let graphs = wonder_spec::read(&generate::file(seed), "generated.yaml").unwrap().graphs;
+        let graphs = wonder_spec::read_everything(&generate::file(seed), "generated.yaml").unwrap().graphs;
         let graph = &graphs[0];
         // Prices and times known of some nodes, by the file or by past runs or by both.
         let taught = |(at, node): (usize, &wonder_core::graph::Node)| {

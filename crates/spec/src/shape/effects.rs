@@ -13,7 +13,7 @@ const READERS_OWN: [&str; 9] =
     ["wonder", "kind", "next", "ordinal", "steps", "nodes", "actions", "execution", "outcomes"];
 
 /// Keys whose stored field has another name.
-const STORED_AS: [(&str, &str); 24] = [
+const STORED_AS: [(&str, &str); 23] = [
     ("as", "item_name"),
     ("if", "test"),
     ("else", "otherwise"),
@@ -24,7 +24,6 @@ const STORED_AS: [(&str, &str); 24] = [
     ("cost_usd", "usd_micros"),
     ("wall", "wall_ms"),
     ("warn_at", "warn_at_permille"),
-    ("input", "input_per_million"),
     ("delay", "delay_ms"),
     ("timeout", "timeout_ms"),
     ("wait", "wait_ms"),

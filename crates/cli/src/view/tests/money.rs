@@ -1,6 +1,6 @@
 //! Bills: what they say, and that every list of them sums up to the same.
 
-use wonder_core::event::{EventKind, GateId};
+use wonder_core::event::{EventKind, GateId, TaskRetry};
 use wonder_core::{Input, Time, Value};
 use wonder_engine::cost::{Bill, GroupBy, Sum, Totals, budgets};
 use wonder_engine::{RunRow, Status};
@@ -123,7 +123,7 @@ fn spent_by_events(stage: &Stage) -> (u64, u64) {
     let (mut usd, mut tokens) = (0, 0);
     for (_, event) in &stage.updates().events {
         let report = match &event.kind {
-            EventKind::TaskRetrying { report, .. }
+            EventKind::TaskRetrying(TaskRetry { report, .. })
             | EventKind::TaskCompleted { report, .. }
             | EventKind::TaskFailed { report, .. }
             | EventKind::TokenSkipped { report, .. }

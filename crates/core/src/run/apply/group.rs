@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use crate::def::Name;
 use crate::error::Failure;
-use crate::event::{BranchRef, EventKind, GroupId, Patch, TokenId};
+use crate::event::{BranchRef, GroupId, NewGroup, Patch, TokenId};
 use crate::lifecycle::TokenStatus;
 use crate::run::Run;
 use crate::state::{Base, Branch, Group, Place, Timer};
 use crate::value::Value;
 
 impl Run {
-    pub(super) fn fanned_out(&mut self, kind: &EventKind) {
-        let EventKind::FanOut {
+    pub(super) fn fanned_out(&mut self, new: &NewGroup) {
+        let NewGroup {
             group: id,
             token,
             node,
@@ -28,10 +28,7 @@ impl Run {
             timeout_ms,
             counts,
             last_error,
-        } = kind
-        else {
-            unreachable!("called with a fan_out only");
-        };
+        } = new;
         let node = self.graph.find_node(node).expect("a node of the graph fanned out");
         let target =
             joins_at.as_ref().map(|at| self.graph.find_node(at).expect("a fan-in's target is a node").0);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::cost::Allowance;
 use crate::def::Name;
 use crate::error::Failure;
-use crate::event::{EventKind, Report, TokenId};
+use crate::event::{NewChild, Report, TokenId};
 use crate::input::StartRun;
 use crate::lifecycle::{RunStatus, TokenStatus};
 use crate::run::Run;
@@ -263,7 +263,7 @@ impl Run {
     /// A child's id derives from its parent's: the fork's children are its own.
     fn rename_child(&mut self, run: &Name, of: TokenId, attempt: u32) {
         let name: Name = format!("{run}.{of}.{attempt}").into();
-        if let Some(EventKind::ChildStarted { child, .. }) = self.state.child_orders.get_mut(&(of, attempt)) {
+        if let Some(NewChild { child, .. }) = self.state.child_orders.get_mut(&(of, attempt)) {
             *child = name.clone();
         }
         if let Some(Place::WaitingForSubworkflow { child, .. }) =

@@ -4,7 +4,7 @@ use crate::command::Overrides;
 use crate::cost::Allowance;
 use crate::def::Name;
 use crate::error::Failure;
-use crate::event::{CancelReason, EventKind, Patch, Report, Then, TokenId};
+use crate::event::{CancelReason, NewToken, Patch, Report, TaskRetry, Then, TokenId};
 use crate::graph::{NodeIx, Perform};
 use crate::lifecycle::{TokenStatus, is_legal};
 use crate::run::{Move, Run};
@@ -21,21 +21,8 @@ pub(super) struct Done<'a> {
 }
 
 impl Run {
-    pub(super) fn token_created(&mut self, kind: &EventKind) {
-        let EventKind::TokenCreated {
-            token,
-            node,
-            parent,
-            via,
-            branch,
-            counts,
-            last_error,
-            feedback,
-            carried,
-        } = kind
-        else {
-            unreachable!("called with a token_created only");
-        };
+    pub(super) fn token_created(&mut self, new: &NewToken) {
+        let NewToken { token, node, parent, via, branch, counts, last_error, feedback, carried } = new;
         let node = self.graph.find_node(node).expect("a token is created at a node of the graph");
         let id = *token;
         self.state.tokens_minted = self.state.tokens_minted.max(id.0);
@@ -212,20 +199,8 @@ impl Run {
         }
     }
 
-    pub(super) fn task_retrying(&mut self, kind: &EventKind) {
-        let EventKind::TaskRetrying {
-            token: id,
-            failure,
-            wake_at,
-            rule,
-            generation,
-            overrides,
-            feedback,
-            report,
-        } = kind
-        else {
-            unreachable!("called with a task_retrying only");
-        };
+    pub(super) fn task_retrying(&mut self, new: &TaskRetry) {
+        let TaskRetry { token: id, failure, wake_at, rule, generation, overrides, feedback, report } = new;
         self.maybe_reported(*id, report);
         self.place(*id, Place::Retrying { wake_at: *wake_at });
         self.state.metrics.retries += 1;

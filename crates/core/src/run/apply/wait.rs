@@ -2,7 +2,7 @@
 
 use crate::cost::Spend;
 use crate::def::Name;
-use crate::event::{EventKind, GateId, GateKind, GateRecord, OpenedWith, Report, TokenId};
+use crate::event::{EventWait, GateId, GateKind, GateRecord, NewChild, OpenedWith, Report, TokenId};
 use crate::run::Run;
 use crate::state::{Gate, GateClosing, KeptEvent, Out, Place, Timer};
 use crate::time::Time;
@@ -103,10 +103,8 @@ impl Run {
         self.place(token, Place::Sleeping { until, opened_with: opened_with.clone() });
     }
 
-    pub(super) fn event_awaited(&mut self, kind: &EventKind) {
-        let EventKind::EventAwaited { token, event, key, deadline, opened_with } = kind else {
-            unreachable!("called with an event_awaited only");
-        };
+    pub(super) fn event_awaited(&mut self, new: &EventWait) {
+        let EventWait { token, event, key, deadline, opened_with } = new;
         let (event, key, opened_with) = (event.clone(), key.clone(), opened_with.clone());
         self.place(*token, Place::WaitingForEvent { event, key, deadline: *deadline, opened_with });
     }
@@ -129,11 +127,8 @@ impl Run {
         self.state.events_kept.retain(|kept| kept.seq != received);
     }
 
-    pub(super) fn child_started(&mut self, kind: &EventKind) {
-        let EventKind::ChildStarted { token, attempt, child, allowance, deadline, opened_with, .. } = kind
-        else {
-            unreachable!("called with a child_started only");
-        };
+    pub(super) fn child_started(&mut self, new: &NewChild) {
+        let NewChild { token, attempt, child, allowance, deadline, opened_with, .. } = new;
         let (child_id, opened_with) = (child.clone(), opened_with.clone());
         self.place(
             *token,
@@ -143,7 +138,7 @@ impl Run {
         waiting.attempt = *attempt;
         let (node, reserved) = (waiting.node, allowance.unwrap_or_default());
         let out = Out { node, reserved, child: Some(child.clone()), downgrades: 0, wall_left_ms: None };
-        self.state.child_orders.insert((*token, *attempt), kind.clone());
+        self.state.child_orders.insert((*token, *attempt), new.clone());
         self.goes_out(*token, *attempt, out);
     }
 
