@@ -99,7 +99,9 @@ pub(crate) async fn show(args: ShowArgs, session: &Session) -> Result<Exit, Faul
 
 /// A run as it was: its state by replaying up to the event, the rest from what had happened by then.
 async fn show_at(engine: &dyn Engine, args: &ShowArgs, seq: u64, screen: &Screen) -> Result<Exit, Fault> {
-    let view = engine.find_at(args.run.clone(), seq).await?;
+    let mut view = engine.find_at(args.run.clone(), seq).await?;
+    // Whether somebody carries it on now says nothing of then.
+    view.row.driven = true;
     let tree = engine.tree_at(&view.row.run, seq).await?;
     if args.graph {
         return show_graph(engine, (&view, tree.root()), args.format, screen).await;
