@@ -28,7 +28,7 @@ use crate::flow::Flow;
 use crate::parsed::Parsed;
 use crate::scope::{INPUT, Scope, Scopes};
 use crate::shape::Shape;
-use wonder_lang::def::{Bundle, Name, PromptSpec, SchemaDef, Spot, Text};
+use wonder_lang::def::{Bundle, Inline, Name, PromptSpec, SchemaDef, Spot, Text};
 use wonder_lang::expr::Expr;
 use wonder_lang::limits::NODES_MAX;
 use wonder_lang::problem::{Code, Problem, nearest};
@@ -156,21 +156,16 @@ impl Checker<'_, '_> {
         }
         self.rules(&workflow.on_error, &self.scopes.of_rules());
         self.joins(schemas);
-        for name in self.check.bundle.tasks.keys() {
-            if !self.is_written_on_a_node(name) {
-                self.task_apart(&Text::new(name.clone()));
-            }
+        // One that was written on a node has been looked at there.
+        let on_nodes = shape.slots.iter().filter_map(|slot| slot.def).filter(|def| def.inline != Inline::No);
+        let on_nodes: BTreeSet<&Name> = on_nodes.map(|def| &def.task.text).collect();
+        for name in self.check.bundle.tasks.keys().filter(|name| !on_nodes.contains(name)) {
+            self.task_apart(&Text::new(name.clone()));
         }
         // A run that has not started has an input and nothing else.
         if let Some(key) = workflow.concurrency.as_ref().and_then(|concurrency| concurrency.key.as_ref()) {
             self.check.expr_in(key, &Scope::of(INPUT), &self.scopes.items);
         }
-    }
-
-    /// Then it has been looked at there.
-    fn is_written_on_a_node(&self, task: &Name) -> bool {
-        let mut written = self.shape.slots.iter().filter_map(|slot| slot.def);
-        written.any(|def| def.inline != wonder_lang::def::Inline::No && def.task.text == *task)
     }
 }
 
