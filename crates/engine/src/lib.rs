@@ -6,7 +6,6 @@
 
 pub mod cost;
 mod error;
-pub mod plan;
 mod request;
 pub mod run_tree;
 pub mod timeline;

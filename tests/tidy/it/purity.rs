@@ -31,7 +31,7 @@ const MAY_USE: [(&str, &[(&str, &str)]); 3] = [
 ];
 
 /// Who may know whom.
-const MAY_KNOW: [(&str, &[&str]); 10] = [
+const MAY_KNOW: [(&str, &[&str]); 11] = [
     ("blobs", &[]),
     ("lang", &[]),
     ("graph", &["wonder-lang"]),
@@ -39,9 +39,10 @@ const MAY_KNOW: [(&str, &[&str]); 10] = [
     ("spec", &["wonder-core"]),
     ("sim", &["wonder-core", "wonder-engine", "wonder-spec"]),
     ("engine", &["wonder-core"]),
+    ("plan", &["wonder-core"]),
     ("actions", &["wonder-core"]),
     ("host", &["wonder-actions", "wonder-blobs", "wonder-core", "wonder-engine"]),
-    ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-spec"]),
+    ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-plan", "wonder-spec"]),
 ];
 
 /// The same for tests that are crates of their own: the checker shares no code with what it checks, and only

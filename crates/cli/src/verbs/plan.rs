@@ -9,7 +9,7 @@ use wonder_actions::{Secrets, Worker};
 use wonder_core::def::{Estimate, Implementation, Name};
 use wonder_core::graph::Graph;
 use wonder_core::limits::Limits;
-use wonder_engine::plan::{Around, Known, plan as planned};
+use wonder_plan::{Around, Known, plan as planned};
 
 use crate::args::PlanArgs;
 use crate::config::Config;

@@ -5,7 +5,7 @@ mod rows;
 mod says;
 
 use wonder_core::def::{Kind, Name};
-use wonder_engine::plan::{Origin, Outline, Plan};
+use wonder_plan::{Origin, Outline, Plan};
 
 use super::list::Page;
 use super::paint::Tone;
@@ -111,7 +111,7 @@ fn legend(plan: &Plan) -> Option<String> {
 }
 
 /// `1.2s?`, `~3.4s`, `waits`.
-fn shown_ms(guess: wonder_engine::plan::Guess) -> String {
+fn shown_ms(guess: wonder_plan::Guess) -> String {
     let time = duration(guess.amount);
     match guess.origin {
         Origin::Waits => "waits".to_owned(),

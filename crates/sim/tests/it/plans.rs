@@ -10,7 +10,7 @@ use wonder_core::event::{EventKind, GateId, GateRecord, NewToken};
 use wonder_core::graph::Graph;
 use wonder_core::limits::Limits;
 use wonder_core::{Input, Run, StartRun, Value};
-use wonder_engine::plan::{Around, Known, Outline, plan};
+use wonder_plan::{Around, Known, Outline, plan};
 use wonder_sim::generate;
 use wonder_sim::outcomes::{Act, ActionRequest, At, GateAnswer, OnCancel, Outcomes};
 use wonder_sim::shape::Shape;

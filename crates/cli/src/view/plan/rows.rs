@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use console::measure_text_width;
 use wonder_core::cost::dollars;
-use wonder_engine::plan::{Guess, Origin, Outline, PlannedNode};
+use wonder_plan::{Guess, Origin, Outline, PlannedNode};
 
 use super::super::list::Page;
 use super::super::paint::{Paint, Tone};

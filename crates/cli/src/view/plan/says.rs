@@ -2,7 +2,7 @@
 
 use wonder_core::cost::dollars;
 use wonder_core::def::{OnExceeded, Strategy, SyncTimeout, WorkflowTimeout};
-use wonder_engine::plan::{
+use wonder_plan::{
     BudgetPlan, CallPlan, Callee, ChoicePlan, DurationPlan, FanInPlan, FanOutPlan, LoopPlan, Missing, Need,
     Outline, Plan, Total, WaitKind, WaitPlan,
 };

@@ -9,7 +9,7 @@ use wonder_core::graph::{Action, Graph, Node, Perform, Work};
 use super::Known;
 use super::report::{Callee, Missing, Need, Outline};
 use super::reserve::{Priced, is_free};
-use crate::run_tree::node_name;
+use wonder_core::graph::names::dag_part;
 
 pub(super) struct Search<'s> {
     known: &'s Known<'s>,
@@ -125,7 +125,7 @@ impl<'s> Search<'s> {
 
 /// The node as its author calls it.
 fn written(node: &Node) -> Name {
-    node_name(&node.reference).into()
+    dag_part(&node.reference).0.into()
 }
 
 /// The variable that a provider's key is in.
