@@ -99,8 +99,8 @@ struct Checker<'a, 's> {
     scopes: &'s Scopes,
 }
 
-/// Every problem of a bundle and of what a run adds to it, and the texts that were parsed on the way. `mutations`
-/// of earlier were accepted when they came; only the last is new.
+/// Every problem of a bundle and of what a run adds to it, and the texts that were parsed on the way. Which of them
+/// a new mutation has to answer for is [`Graph::extended`](crate::Graph::extended)'s to say.
 pub(super) fn check<'a>(
     bundle: &'a Bundle,
     mutations: &'a [Mutation],

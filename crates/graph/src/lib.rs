@@ -143,7 +143,7 @@ pub struct Node {
 /// Who does the work of a node, and what it is.
 #[derive(Clone, Debug)]
 pub enum Perform {
-    /// A worker, by [`crate::task::TaskMachine`].
+    /// A worker, by the core's `TaskMachine`.
     Worker(Arc<Task>),
     /// The coordinator: the task is one coordinated action. Inline `update_context` and `assert` work on
     /// the run's scope, all else on the task's.

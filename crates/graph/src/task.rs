@@ -10,7 +10,7 @@ use wonder_lang::value::Value;
 
 use crate::{MapTree, SecretReads, Work, WriteTo};
 
-/// A task, compiled. The worker and the coordinator run it by [`crate::task::TaskMachine`].
+/// A task, compiled. The worker and the coordinator run it by the core's `TaskMachine`.
 #[derive(Clone, Debug)]
 pub struct Task {
     pub name: Name,

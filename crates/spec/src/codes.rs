@@ -1,4 +1,4 @@
-//! The codes of problems that the reader finds: text, shape and names. Codes from E0100 on are core's.
+//! The codes of problems that the reader finds: text, shape and names. Codes from E0100 on are the graph's.
 //! A code is never reused; `docs/errors/` has a page for each.
 
 use wonder_core::problem::Code;

@@ -2,7 +2,7 @@
 //! was expected, and what to do.
 //!
 //! It does no IO, runs nothing and resolves nothing outside the text it is given, except through a
-//! [`Library`] that the caller fills. What a workflow means is `wonder_core`'s business; this crate finds
+//! [`Library`] that the caller fills. What a workflow means is `wonder-graph`'s business; this crate finds
 //! the place in the file for whatever core has to say.
 //!
 //! ```

@@ -363,7 +363,7 @@ impl Reader<'_> {
         outcome.definitions.push(definition);
     }
 
-    /// Core's checks, with what they found put where it was written.
+    /// The graph's checks, with what they found put where it was written.
     fn graph(&mut self, bundle: &Arc<Bundle>, build: &Build<'_>, broken: bool) -> Option<Graph> {
         let (graph, found) = match Graph::build(bundle.clone()) {
             Ok((graph, warnings)) => (Some(graph), warnings),
