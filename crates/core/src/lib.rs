@@ -86,7 +86,9 @@ pub mod task;
 // What a run speaks and what it runs on, so that a host needs to name one crate only.
 pub use wonder_graph as graph;
 pub use wonder_graph::schedule;
-pub use wonder_lang::{cost, def, error, expr, limits, path, problem, schema, template, time, value};
+pub use wonder_lang::{
+    cost, def, error, expr, foreign, limits, path, problem, schema, template, terms, time, value,
+};
 
 pub use child_start::{child_id, child_input, child_refused, child_start, child_unknown};
 pub use command::Command;

@@ -28,8 +28,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::path::is_key;
+use crate::terms::Term;
 use crate::value::Value;
-use node::Node;
+use node::{Node, Op};
 
 pub const TEXT_BYTES_MAX: usize = 8 * 1024;
 /// How deeply brackets may nest: the parser recurses once per level.
@@ -117,6 +118,15 @@ impl Expr {
         })
     }
 
+    /// Whether it deals with what may be absent: `has`, `get` and `in`.
+    pub fn minds_absence(&self) -> bool {
+        self.0.node.any(&|node| match node {
+            Node::Has(..) | Node::Binary(Op::In, _) => true,
+            Node::Call(func, _) => func.name == "get",
+            _ => false,
+        })
+    }
+
     pub fn eval(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
         eval::eval(&self.0.node, scope)
     }
@@ -136,6 +146,13 @@ impl Expr {
 /// A list of constants is one constant.
 fn has_text(value: &Value, text: &str) -> bool {
     value.as_list().is_some_and(|items| items.iter().any(|item| item.as_str() == Some(text)))
+}
+
+/// Every function and macro that an expression may call, functions first, each by name.
+pub fn functions() -> impl Iterator<Item = Term> {
+    let functions = funcs::FUNCS.iter();
+    let functions = functions.map(|func| Term { name: func.name, usage: func.usage, about: func.about });
+    functions.chain(lower::MACROS.iter().copied())
 }
 
 /// Sorts, and drops every path that lies under another.

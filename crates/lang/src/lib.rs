@@ -7,11 +7,13 @@ pub mod cost;
 pub mod def;
 pub mod error;
 pub mod expr;
+pub mod foreign;
 pub mod limits;
 pub mod path;
 pub mod problem;
 pub mod schema;
 pub mod template;
+pub mod terms;
 pub mod time;
 pub mod value;
 

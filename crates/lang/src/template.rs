@@ -4,6 +4,9 @@
 //! no files. An undefined variable is an error that names it. What it may do is limited in steps and
 //! in output, and every value it substitutes can be sent through an escape (shell quoting, URLs).
 
+mod scan;
+mod words;
+
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -15,7 +18,12 @@ use minijinja::{
 };
 
 use crate::expr::{EvalError, Read, minimal};
+use crate::problem::nearest;
+use crate::terms::Term;
 use crate::value::Value;
+
+pub use scan::{Named, NamedKind, Piece};
+pub use words::{FILTERS, FUNCTIONS, TESTS};
 
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 pub const OUTPUT_BYTES_MAX: usize = 1 << 20;
@@ -80,6 +88,29 @@ impl Template {
         &self.0.reads
     }
 
+    /// What is written and what is put in, in order.
+    pub fn pieces(&self) -> Vec<Piece<'_>> {
+        scan::pieces(&self.0.text)
+    }
+
+    /// The filters, tests and functions that it names and that there are not; rendering would fail at them.
+    pub fn unknown(&self) -> Vec<Named<'_>> {
+        if self.is_plain() {
+            return Vec::new();
+        }
+        let known = |named: &Named<'_>| {
+            terms(named.kind).iter().any(|term| term.name == named.name)
+                || named.kind == NamedKind::Function && words::CALLED.contains(&named.name)
+        };
+        scan::named(&self.0.text).into_iter().filter(|named| !known(named)).collect()
+    }
+
+    /// Whether it deals with what may be absent: `default`, `is defined` and the like.
+    pub fn minds_absence(&self) -> bool {
+        let minds = |named: &Named<'_>| matches!(named.name, "default" | "d" | "defined" | "undefined");
+        !self.is_plain() && scan::named(&self.0.text).iter().any(minds)
+    }
+
     /// Renders with the keys of `scope` as variables. Strings appear as they are, all else as JSON.
     pub fn render(&self, scope: &Value) -> Result<String, EvalError> {
         self.render_with(scope, None)
@@ -99,6 +130,20 @@ impl Template {
         rendered.map_err(|error| EvalError::new(message(&error)))?;
         String::from_utf8(out.0).map_err(|error| EvalError::new(error.to_string()))
     }
+}
+
+/// The words of one kind that there are.
+pub fn terms(kind: NamedKind) -> &'static [Term] {
+    match kind {
+        NamedKind::Filter => FILTERS,
+        NamedKind::Test => TESTS,
+        NamedKind::Function => FUNCTIONS,
+    }
+}
+
+/// The known word of its kind that an unknown one is a slip of.
+pub fn nearest_term(named: &Named<'_>) -> Option<&'static str> {
+    nearest(named.name, terms(named.kind).iter().map(|term| term.name))
 }
 
 fn environment(text: &str) -> Result<Environment<'static>, Error> {

@@ -10,20 +10,24 @@ use cel::common::ast::{
 };
 use cel::parser::Parser;
 
-use super::funcs::{self, FUNCS, Func};
+use super::funcs::{self, Func};
 use super::node::{Loop, LoopKind, Node, Op};
 use super::{ExprError, LOOPS_NESTED_MAX, Read, lists, text};
+use crate::foreign::{Place, foreign};
+use crate::problem::nearest;
+use crate::terms::{Term, term};
 use crate::value::Value;
 
 /// The macros, and how each is written.
-const MACROS: [(&str, &str); 7] = [
-    ("has", "has(a.b)"),
-    ("all", "list.all(x, condition)"),
-    ("exists", "list.exists(x, condition)"),
-    ("exists_one", "list.exists_one(x, condition)"),
-    ("existsOne", "list.existsOne(x, condition)"),
-    ("map", "list.map(x, value) or list.map(x, condition, value)"),
-    ("filter", "list.filter(x, condition)"),
+#[rustfmt::skip]
+pub(super) const MACROS: &[Term] = &[
+    term("has", "has(a.b)", "Whether the path is there."),
+    term("all", "list.all(x, condition)", "Whether the condition holds for every item."),
+    term("exists", "list.exists(x, condition)", "Whether it holds for one of them at least."),
+    term("exists_one", "list.exists_one(x, condition)", "Whether it holds for exactly one."),
+    term("existsOne", "list.existsOne(x, condition)", "The same as `exists_one`."),
+    term("map", "list.map(x, value) or list.map(x, condition, value)", "A list of values, one per item (that fits)."),
+    term("filter", "list.filter(x, condition)", "The items for which it holds."),
 ];
 
 const TYPES: [(&str, &str); 7] = [
@@ -309,18 +313,17 @@ impl Lowering<'_> {
     }
 
     fn unknown(&self, ast: &IdedExpr, name: &str, method: bool) -> Lowered {
-        if let Some((_, usage)) = MACROS.iter().find(|(known, _)| *known == name) {
-            return self.refuse(ast, &format!("write {usage}"));
+        if let Some(known) = MACROS.iter().find(|known| known.name == name) {
+            return self.refuse(ast, &format!("write {}", known.usage));
         }
-        let known = FUNCS.iter().map(|func| func.name).chain(MACROS.iter().map(|(name, _)| *name));
         let what = if method { "method" } else { "function" };
-        self.refuse(
-            ast,
-            &match nearest(name, known) {
-                Some(near) => format!("unknown {what} `{name}`: did you mean `{near}`?"),
-                None => format!("unknown {what} `{name}`"),
-            },
-        )
+        let known = super::functions().map(|term| term.name);
+        let hint = match (foreign(Place::Function, name), nearest(name, known)) {
+            (Some(foreign), _) => format!(": here {}", foreign.say),
+            (None, Some(near)) => format!(": did you mean `{near}`?"),
+            (None, None) => String::new(),
+        };
+        self.refuse(ast, &format!("unknown {what} `{name}`{hint}"))
     }
 
     fn refuse<T>(&self, ast: &IdedExpr, message: &str) -> Result<T, ExprError> {
@@ -385,29 +388,4 @@ fn binary(name: &str) -> Option<Op> {
         operators::IN => Op::In,
         _ => return None,
     })
-}
-
-/// The known name with the fewest edits, if few enough to be a slip.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let name = name.to_lowercase();
-    known
-        .map(|known| (edits(&name, &known.to_lowercase()), known))
-        .filter(|(edits, known)| *edits <= 1 + known.len().min(name.len()) / 4)
-        .min()
-        .map(|(_, known)| known)
-}
-
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let swap = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = swap.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
