@@ -57,6 +57,7 @@ pub(crate) fn workflow(text: &str) -> Start {
         callable: all.collect(),
         input: Value::empty_map(),
         workdir: "/".to_owned(),
+        file: None,
         max_parallel: None,
         options: Default::default(),
         labels: Default::default(),

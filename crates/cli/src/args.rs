@@ -107,10 +107,15 @@ pub(crate) struct ResumeArgs {
 
 /// Try the failed parts of a run again, in the same run, and follow it
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  wonder retry last\n  wonder retry 7Q2M4K1Z -o json")]
+#[command(after_help = "Examples:\n  wonder retry last\n  wonder retry 7Q2M4K1Z -o json\n  \
+    wonder retry last --definition fixed.yaml\n\n\
+    The run keeps the definition it was started with, unless you name a file.")]
 pub(crate) struct RetryArgs {
     /// A run that failed, timed out or was cancelled
     pub run: String,
+    /// Go on with the workflow of this file, if everything that happened fits it
+    #[arg(long, value_name = "FILE")]
+    pub definition: Option<PathBuf>,
     #[command(flatten)]
     pub how: How,
 }

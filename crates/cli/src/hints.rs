@@ -17,6 +17,9 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         Cause::NoSuchEvent { run, .. } => return Some(format!("wonder events {run} lists them.")),
         Cause::BadAnswer { .. } => "wonder gates -o json shows the form.",
         Cause::NobodyWaits { .. } => "wonder why RUN says what it waits for.",
+        Cause::LogDoesNotFit => {
+            "wonder fork RUN --from NODE --definition FILE makes a new run that goes on from before that."
+        }
         Cause::CannotFork => "wonder show RUN lists the nodes it has been to.",
         Cause::WrongStatus { operation, .. } => match operation {
             Operation::Resume => "wonder retry RUN goes on with a run that failed or was cancelled.",

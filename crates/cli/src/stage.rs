@@ -293,6 +293,7 @@ impl Stage {
             project: "default".to_owned(),
             driven: !ended,
             labels: BTreeMap::new(),
+            file: None,
         }
     }
 

@@ -69,6 +69,9 @@ pub struct TaskOrder {
     /// Its result may say what to add to the graph.
     pub may_mutate: bool,
     pub timeout_ms: Option<u64>,
+    /// Its place in the run's ready order, for a host that has no place for all at once: the lowest goes first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rank: u32,
 }
 
 impl TaskOrder {
@@ -142,6 +145,7 @@ mod tests {
             allowance: Allowance::default(),
             may_mutate: false,
             timeout_ms: Some(5),
+            rank: 0,
         }
     }
 

@@ -104,7 +104,7 @@ impl Decision<'_> {
             Input::Kill { reason } => self.kill(reason),
             Input::Pause { by } => self.pause(by),
             Input::Resume { by } => self.resume(by),
-            Input::Retry { by } => self.retry(by),
+            Input::Retry { by, version } => self.retry(by, version),
         }
     }
 

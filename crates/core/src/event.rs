@@ -295,6 +295,9 @@ pub enum EventKind {
     },
     RunRetried {
         by: Name,
+        /// The version of its definition that it goes on with; absent: the one it had.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<u32>,
     },
     RunForked {
         run: Name,

@@ -64,6 +64,9 @@ pub enum Input {
     /// Reopens what failed, timed out or was cancelled because of it.
     Retry {
         by: Name,
+        /// The version of its definition that the host has put under it; absent: the one it had.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<u32>,
     },
 }
 
@@ -165,6 +168,10 @@ pub enum TaskOutcome {
     /// The task's own time was over.
     TimedOut {
         after_ms: u64,
+    },
+    /// No worker took it for so long that its host gave up (`queue_timeout`): nothing of it has begun.
+    NotTaken {
+        waited_ms: u64,
     },
     /// It ended because it was told to.
     Cancelled,

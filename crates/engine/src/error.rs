@@ -79,6 +79,8 @@ pub enum Cause {
         status: RunStatus,
     },
     CannotFork,
+    /// What happened in the run does not fit the definition that was brought along.
+    LogDoesNotFit,
     /// A definition that was brought along belongs to another workflow.
     OtherWorkflow {
         brought: String,
@@ -252,6 +254,14 @@ impl EngineError {
         EngineError::new(ErrorCode::BadInput, message)
             .help("Bring another version of the same workflow. Nothing was changed.")
             .because(Cause::OtherWorkflow { brought: brought.to_owned(), wanted: wanted.to_owned() })
+    }
+
+    /// `why`: what of the run's past the new definition could not have done.
+    pub fn log_does_not_fit(run: &str, why: &str) -> EngineError {
+        let message = format!("what happened in run {run} does not fit the new definition: {why}");
+        EngineError::new(ErrorCode::Conflict, message)
+            .help("Nothing was changed.")
+            .because(Cause::LogDoesNotFit)
     }
 
     /// A run whose stored events do not fit together, or on which a rule broke.

@@ -87,4 +87,7 @@ typed! {
     learnt(workflow: String) -> BTreeMap<Name, Estimate> = Request::Learnt { workflow } => Learnt;
     #[doc = "The definition a run was started with."]
     definition(run: String) -> Workflow = Request::Definition { run } => Definition;
+    #[doc = "Whether the workflows of a file are those that a run goes by."]
+    same_definition(run: String, workflows: Vec<Workflow>) -> bool =
+        Request::SameDefinition { run, workflows } => Same;
 }

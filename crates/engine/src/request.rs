@@ -55,6 +55,11 @@ pub enum Request {
     Definition {
         run: String,
     },
+    /// Whether the workflows of a file are those that a run has.
+    SameDefinition {
+        run: String,
+        workflows: Vec<Workflow>,
+    },
     /// What past runs of a workflow taught of its nodes.
     Learnt {
         workflow: String,
@@ -72,6 +77,7 @@ pub enum Response {
     Updates(Updates),
     Why(Vec<Why>),
     Definition(Workflow),
+    Same(bool),
     Learnt(BTreeMap<Name, Estimate>),
 }
 
@@ -96,6 +102,9 @@ pub struct Start {
     pub input: Value,
     /// Where relative paths and commands start; kept with the run.
     pub workdir: String,
+    /// The file it comes from, if there is one: an absolute path, kept with the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
     #[serde(default, skip_serializing_if = "RunOptions::is_default")]
@@ -149,7 +158,7 @@ pub struct Fork {
     pub definition: Vec<Workflow>,
 }
 
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
     Cancel {
@@ -168,6 +177,9 @@ pub enum Act {
     },
     Retry {
         by: String,
+        /// Another version of the workflow to go on with, and what it may call; empty: its own.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        definition: Vec<Workflow>,
     },
     /// Lets a queued run begin.
     Release,

@@ -118,6 +118,9 @@ pub struct RunRow {
     pub driven: bool,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// The file it was started from, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// Where a fork comes from. What it copied counts in it, but was spent only once.

@@ -1,23 +1,25 @@
 //! Tasks that are out: each on the async runtime, so many at once, each answered with one report.
 //!
-//! It decides nothing about runs. An order that is already under way is not begun again; one that has not
-//! begun when the host leaves is let go, for it is still owed.
+//! It decides nothing about runs. An order that is already under way is not begun again; one that finds no place
+//! waits in a line; one that has not begun when the host leaves is let go, for it is still owed.
 
-use std::collections::BTreeMap;
+mod line;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use line::Line;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wonder_actions::{Job, OutputLine, Sink, Stream, Worker};
 use wonder_core::command::TaskOrder;
 use wonder_core::def::{Effect, Implementation, Name};
-use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::TokenId;
 use wonder_core::graph::Task;
 use wonder_core::input::{TaskOutcome, TaskReport};
@@ -36,17 +38,37 @@ const LINE_BYTES_MAX: usize = 8 << 10;
 pub(crate) struct Executor {
     runtime: Handle,
     worker: Worker,
-    places: Arc<Semaphore>,
-    out: BTreeMap<TaskKey, CancellationToken>,
+    places: usize,
+    places_taken: usize,
+    out: BTreeMap<TaskKey, Out>,
+    /// Tasks that wait for a place; they are out too.
+    line: Line,
     driver: Queue,
     queue_timeout: Option<Duration>,
     grace: Duration,
-    leaving: Arc<AtomicBool>,
+    leaving: bool,
     clock: Clock,
     /// Performs tasks instead of the worker.
     performer: Option<Arc<dyn TaskPerformer>>,
     /// Tasks with effect `once` for it, until it is recorded that they begin.
     kept_back: BTreeMap<TaskKey, OrderedTask>,
+}
+
+/// A task that has been ordered and not been reported.
+#[derive(Debug)]
+struct Out {
+    cancel: CancellationToken,
+    has_place: bool,
+}
+
+/// An order and what it needs to begin.
+#[derive(Debug)]
+struct Ordered {
+    key: TaskKey,
+    order: Box<TaskOrder>,
+    task: Arc<Task>,
+    workdir: Arc<PathBuf>,
+    cancel: CancellationToken,
 }
 
 /// What an executor is made with.
@@ -69,20 +91,22 @@ impl Executor {
         Executor {
             runtime,
             worker,
-            places: Arc::new(Semaphore::new(tasks_max.max(1))),
+            places: tasks_max.max(1),
+            places_taken: 0,
             out: BTreeMap::new(),
+            line: Line::default(),
             driver,
             queue_timeout,
             grace,
-            leaving: Arc::default(),
+            leaving: false,
             clock,
             performer,
             kept_back: BTreeMap::new(),
         }
     }
 
-    /// Begins a task. What can be done at once, without waiting for anything, is done at once, and its
-    /// report given back: a no-op is cheaper than handing it to another thread.
+    /// Begins a task, or puts it in line. What can be done at once, without waiting for anything, is done at once,
+    /// and its report given back: a no-op is cheaper than handing it to another thread.
     pub(crate) fn start(
         &mut self,
         order: Box<TaskOrder>,
@@ -90,11 +114,11 @@ impl Executor {
         workdir: Arc<PathBuf>,
     ) -> Option<HostEvent> {
         let key = TaskKey::of(&order);
-        if self.leaving.load(Ordering::Relaxed) || self.out.contains_key(&key) {
+        if self.leaving || self.out.contains_key(&key) {
             return None;
         }
         let cancel = CancellationToken::new();
-        self.out.insert(key.clone(), cancel.clone());
+        self.out.insert(key.clone(), Out { cancel: cancel.clone(), has_place: false });
         if self.performer.is_some() {
             let once = task.effect == Effect::Once;
             let ordered = OrderedTask::new(order, task, workdir, cancel, self.driver.clone());
@@ -105,23 +129,24 @@ impl Executor {
             self.begin(&key);
             return None;
         }
-        let light = is_light(&task);
-        let execution = TaskExecution {
-            worker: self.worker.clone(),
-            driver: self.driver.clone(),
-            leaving: self.leaving.clone(),
-            places: self.places.clone(),
-            queue_timeout: self.queue_timeout,
-            key,
-            order,
-            task,
-            workdir,
-            cancel,
-            clock: self.clock.clone(),
-        };
+        let ordered = Ordered { key, order, task, workdir, cancel };
+        if self.places_taken < self.places && self.line.is_empty() {
+            return self.take_place(ordered);
+        }
+        self.line.join(ordered, Instant::now());
+        None
+    }
+
+    /// Begins a task for which there is a place.
+    fn take_place(&mut self, ordered: Ordered) -> Option<HostEvent> {
+        let light = is_light(&ordered.task);
+        let key = ordered.key.clone();
+        let (worker, clock) = (self.worker.clone(), self.clock.clone());
         let driver = self.driver.clone();
+        let execution = TaskExecution { worker, driver: driver.clone(), clock, ordered };
         if !light {
-            self.runtime.spawn(async move { tell(&driver, execution.run().await) });
+            self.hold_place(&key);
+            self.runtime.spawn(async move { driver.send(execution.run().await) });
             return None;
         }
         let mut execution = Box::pin(execution.run());
@@ -131,9 +156,17 @@ impl Executor {
         match first {
             Poll::Ready(event) => Some(event),
             Poll::Pending => {
-                self.runtime.spawn(async move { tell(&driver, execution.await) });
+                self.hold_place(&key);
+                self.runtime.spawn(async move { driver.send(execution.await) });
                 None
             }
+        }
+    }
+
+    fn hold_place(&mut self, key: &TaskKey) {
+        if let Some(out) = self.out.get_mut(key) {
+            out.has_place = true;
+            self.places_taken += 1;
         }
     }
 
@@ -144,13 +177,45 @@ impl Executor {
         }
     }
 
-    /// False if it is not out.
+    /// False if nobody will report it: it is not out, or had not begun.
     pub(crate) fn cancel(&mut self, key: &TaskKey) -> bool {
-        self.out.get(key).inspect(|cancel| cancel.cancel()).is_some()
+        if self.line.remove(key).is_some() {
+            self.out.remove(key);
+            return false;
+        }
+        self.out.get(key).inspect(|out| out.cancel.cancel()).is_some()
     }
 
+    /// A task is not out any more. Who has its place next is decided when its run has said what is ready now.
     pub(crate) fn ended(&mut self, key: &TaskKey) {
-        self.out.remove(key);
+        if self.out.remove(key).is_some_and(|out| out.has_place) {
+            self.places_taken -= 1;
+        }
+    }
+
+    /// Free places go to those in line; what they do at once is reported.
+    pub(crate) fn fill_places(&mut self, reports: &mut VecDeque<HostEvent>) {
+        while self.places_taken < self.places
+            && let Some(next) = self.line.next()
+        {
+            reports.extend(self.take_place(next));
+        }
+    }
+
+    /// Tasks that have waited for a place as long as they may are given up.
+    pub(crate) fn give_up_waiting(&mut self, now: Instant, reports: &mut VecDeque<HostEvent>) {
+        while self.gives_up_at().is_some_and(|at| at <= now)
+            && let Some((task, since)) = self.line.take_longest()
+        {
+            let waited_ms = now.saturating_duration_since(since).as_millis() as u64;
+            let report = unbegun(TaskOutcome::NotTaken { waited_ms });
+            reports.push_back(HostEvent::Report { key: task.key, report });
+        }
+    }
+
+    /// When the next task has waited for a place as long as it may.
+    pub(crate) fn gives_up_at(&self) -> Option<Instant> {
+        self.line.longest_since()?.checked_add(self.queue_timeout?)
     }
 
     pub(crate) fn has_tasks_of(&self, run: &Name) -> bool {
@@ -170,12 +235,16 @@ impl Executor {
         self.grace
     }
 
-    pub(crate) fn begin_nothing_more(&self) {
-        self.leaving.store(true, Ordering::Relaxed);
+    /// What has not begun is still owed: the next owner begins it.
+    pub(crate) fn begin_nothing_more(&mut self, dropped: &mut VecDeque<HostEvent>) {
+        self.leaving = true;
+        while let Some((task, _)) = self.line.take_longest() {
+            dropped.push_back(HostEvent::Dropped { key: task.key });
+        }
     }
 
     pub(crate) fn stop_all(&mut self) {
-        self.out.values().for_each(CancellationToken::cancel);
+        self.out.values().for_each(|out| out.cancel.cancel());
         if self.performer.is_some() {
             // There is no process or connection to wait for.
             self.out.clear();
@@ -192,103 +261,41 @@ fn is_light(task: &Task) -> bool {
     })
 }
 
-/// The driver is gone only when the host is.
-fn tell(driver: &Queue, event: HostEvent) {
-    driver.send(event);
-}
-
-/// One ordered task, from waiting for a place to its report.
+/// One task, from its begin to its report.
 struct TaskExecution {
     worker: Worker,
     driver: Queue,
-    leaving: Arc<AtomicBool>,
-    places: Arc<Semaphore>,
-    queue_timeout: Option<Duration>,
-    key: TaskKey,
-    order: Box<TaskOrder>,
-    task: Arc<Task>,
-    workdir: Arc<PathBuf>,
-    cancel: CancellationToken,
     clock: Clock,
-}
-
-/// How waiting for a place among the tasks that are out ended.
-enum Admission {
-    Admitted(OwnedSemaphorePermit),
-    Cancelled,
-    TimedOut,
+    ordered: Ordered,
 }
 
 impl TaskExecution {
     async fn run(self) -> HostEvent {
-        let key = self.key.clone();
-        match self.admission().await {
-            // What has not begun is still owed: the next owner begins it.
-            _ if self.leaving.load(Ordering::Relaxed) => HostEvent::Dropped { key },
-            Admission::Cancelled => HostEvent::Report { key, report: unbegun(TaskOutcome::Cancelled) },
-            Admission::TimedOut => HostEvent::Report { key, report: unbegun(self.waited_too_long()) },
-            Admission::Admitted(place) => {
-                let report = self.perform().await;
-                drop(place);
-                match report {
-                    Some(report) => HostEvent::Report { key, report },
-                    None => HostEvent::Dropped { key },
-                }
-            }
+        let key = self.ordered.key.clone();
+        match self.perform().await {
+            Some(report) => HostEvent::Report { key, report },
+            None => HostEvent::Dropped { key },
         }
-    }
-
-    async fn admission(&self) -> Admission {
-        if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return Admission::Admitted(place);
-        }
-        let timeout = async {
-            match self.queue_timeout {
-                Some(after) => tokio::time::sleep(after).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            place = self.places.clone().acquire_owned() => match place {
-                Ok(place) => Admission::Admitted(place),
-                Err(_) => Admission::Cancelled,
-            },
-            () = self.cancel.cancelled() => Admission::Cancelled,
-            () = timeout => Admission::TimedOut,
-        }
-    }
-
-    fn waited_too_long(&self) -> TaskOutcome {
-        let waited = self.queue_timeout.unwrap_or_default().as_millis();
-        let message = format!("no worker was free for {waited} ms (queue_timeout)");
-        let failure = Failure::new(ErrorKind::Timeout, message);
-        TaskOutcome::Failed { failure, retry: false, step: None }
     }
 
     /// None if the host left before it could begin.
     async fn perform(self) -> Option<TaskReport> {
-        if self.task.effect == Effect::Once {
+        let Ordered { key, order, task, workdir, cancel } = self.ordered;
+        if task.effect == Effect::Once {
             let (go, recorded) = oneshot::channel();
             let go = Go::Worker(go);
-            self.driver.send(HostEvent::Starting { key: self.key.clone(), go });
+            self.driver.send(HostEvent::Starting { key: key.clone(), go });
             recorded.await.ok()?;
         }
         let sink = Arc::new(LineSink {
-            node: self.order.node.to_string(),
-            key: self.key,
+            node: order.node.to_string(),
+            key,
             driver: self.driver,
             clock: self.clock,
             said: AtomicU32::new(0),
         });
-        let seed = self.order.token.0 ^ u64::from(self.order.attempt) << 48;
-        let job = Job {
-            order: self.order,
-            task: self.task,
-            workdir: self.workdir.to_path_buf(),
-            cancel: self.cancel,
-            sink,
-            seed,
-        };
+        let seed = order.token.0 ^ u64::from(order.attempt) << 48;
+        let job = Job { order, task, workdir: workdir.to_path_buf(), cancel, sink, seed };
         Some(self.worker.perform(job).await)
     }
 }

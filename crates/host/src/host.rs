@@ -103,6 +103,13 @@ impl Host {
                 })
                 .await
             }
+            Request::SameDefinition { run, workflows } => {
+                self.read(move |_, reader| {
+                    let stored = reader.find(&run)?;
+                    crate::driver::are_those_of(&stored, &workflows, reader).map(Response::Same)
+                })
+                .await
+            }
             Request::Learnt { workflow } => self.learnt(workflow).await,
             Request::Wait { run, wait_ms } => self.wait(run, wait_ms).await,
             Request::Find { run } => {

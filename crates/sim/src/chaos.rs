@@ -5,6 +5,7 @@ use wonder_core::cost::Spend;
 use wonder_core::def::{Implementation, Name};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::{GateId, GateKind, GateRecord};
+use wonder_core::input::TaskOutcome;
 use wonder_core::value::Value;
 
 use crate::executor::shaped;
@@ -82,10 +83,18 @@ impl Outcomes for Chaos {
         Some(Act { result: Some(Ok(shaped(request.action, result))), delay_ms, spend })
     }
 
-    fn lost_worker(&self, at: &At<'_>) -> Option<(u64, Failure)> {
+    fn reported_by_host(&self, at: &At<'_>) -> Option<(u64, TaskOutcome)> {
         let mut rng = self.rng(at, 1);
         let kind = if rng.percent(70) { ErrorKind::WorkerLost } else { ErrorKind::OutcomeUnknown };
-        rng.percent(self.lost).then(|| (*rng.pick(&DELAYS_MS), Failure::new(kind, "nothing was heard of it")))
+        if !rng.percent(self.lost) {
+            return None;
+        }
+        let after_ms = *rng.pick(&DELAYS_MS);
+        if rng.percent(20) {
+            return Some((after_ms, TaskOutcome::NotTaken { waited_ms: after_ms }));
+        }
+        let failure = Failure::new(kind, "nothing was heard of it");
+        Some((after_ms, TaskOutcome::Failed { failure, retry: false, step: None }))
     }
 
     fn on_cancel(&self, at: &At<'_>) -> OnCancel {

@@ -89,7 +89,7 @@ pub fn perform(
         tries: 0,
         on_cancel: outcomes.on_cancel(at),
     };
-    let lost = outcomes.lost_worker(at);
+    let by_host = outcomes.reported_by_host(at);
     let Some(task) = graph.tasks.get(&order.task) else {
         let failure = Failure::new(ErrorKind::Internal, format!("the host knows no task {}", order.task));
         done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
@@ -100,9 +100,9 @@ pub fn perform(
     let outcome = (0..TRIES_MAX).find_map(|_| play.next(&mut execution));
     let mut done = play.done;
     done.outcome = outcome.unwrap_or(TaskOutcome::Cancelled);
-    if let Some((after_ms, failure)) = lost {
+    if let Some((after_ms, outcome)) = by_host {
         done.duration_ms = after_ms;
-        done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
+        done.outcome = outcome;
     }
     done
 }

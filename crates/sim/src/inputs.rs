@@ -91,7 +91,7 @@ impl Operation {
             Operation::Resume => Input::Resume { by },
             Operation::Cancel => Input::Cancel { reason, grace_ms },
             Operation::Kill => Input::Kill { reason },
-            Operation::Retry => Input::Retry { by },
+            Operation::Retry => Input::Retry { by, version: None },
             Operation::Wake => Input::Wake,
         }
     }

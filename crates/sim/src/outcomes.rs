@@ -8,6 +8,7 @@ use wonder_core::def::Name;
 use wonder_core::error::Failure;
 use wonder_core::event::{GateId, GateRecord, TokenId};
 use wonder_core::graph::Action;
+use wonder_core::input::TaskOutcome;
 use wonder_core::value::Value;
 
 /// One attempt of one task, and where it is.
@@ -68,7 +69,7 @@ pub trait Outcomes: fmt::Debug + Send + Sync {
 
     /// The host reports the task in place of its worker, so long after its start: the worker is lost, or the
     /// like.
-    fn lost_worker(&self, at: &At<'_>) -> Option<(u64, Failure)>;
+    fn reported_by_host(&self, at: &At<'_>) -> Option<(u64, TaskOutcome)>;
 
     fn on_cancel(&self, at: &At<'_>) -> OnCancel;
 

@@ -9,6 +9,7 @@ use wonder_core::cost::Spend;
 use wonder_core::def::Name;
 use wonder_core::error::Failure;
 use wonder_core::event::{GateId, GateRecord};
+use wonder_core::input::TaskOutcome;
 use wonder_core::value::Value;
 
 use crate::executor::shaped;
@@ -36,6 +37,8 @@ pub struct Entry {
     pub usage: Spend,
     /// The host speaks for the task: its worker is lost, or the like.
     pub task_error: Option<Failure>,
+    /// The same: no worker took it for as long as `delay` says.
+    pub not_taken: bool,
     pub on_cancel: Option<OnCancel>,
 }
 
@@ -81,9 +84,14 @@ impl Outcomes for Script {
         Some(Act { result, delay_ms: entry.delay_ms, spend: entry.usage.clone() })
     }
 
-    fn lost_worker(&self, at: &At<'_>) -> Option<(u64, Failure)> {
+    fn reported_by_host(&self, at: &At<'_>) -> Option<(u64, TaskOutcome)> {
         let entry = self.entry(at, None, at.attempt.saturating_sub(1))?;
-        entry.task_error.clone().map(|failure| (entry.delay_ms, failure))
+        let outcome = match entry.task_error.clone() {
+            Some(failure) => TaskOutcome::Failed { failure, retry: false, step: None },
+            None if entry.not_taken => TaskOutcome::NotTaken { waited_ms: entry.delay_ms },
+            None => return None,
+        };
+        Some((entry.delay_ms, outcome))
     }
 
     fn on_cancel(&self, at: &At<'_>) -> OnCancel {

@@ -335,7 +335,10 @@ impl Describer<'_> {
                 (name, failure_text(failure))
             }
             EventKind::RunCancelled { reason } => (name, cut(reason)),
-            EventKind::RunRetried { by } => (name, format!("by {by}")),
+            EventKind::RunRetried { by, version: None } => (name, format!("by {by}")),
+            EventKind::RunRetried { by, version: Some(version) } => {
+                (name, format!("by {by} with version {version}"))
+            }
             EventKind::RunForked { from, node, input, .. } => (
                 name,
                 format!(

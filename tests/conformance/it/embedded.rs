@@ -180,7 +180,7 @@ impl Embedded {
             Input::Kill { reason } => act(Act::Kill { reason }),
             Input::Pause { by } => act(Act::Pause { by: by.to_string() }),
             Input::Resume { by } => act(Act::Resume { by: by.to_string() }),
-            Input::Retry { by } => act(Act::Retry { by: by.to_string() }),
+            Input::Retry { by, .. } => act(Act::Retry { by: by.to_string(), definition: Vec::new() }),
             Input::Release => act(Act::Release),
             Input::ChildFinished { .. } => return Err("the host tells ends by itself".to_owned()),
         };
@@ -357,6 +357,7 @@ fn start_of(setting: &Setting, start: StartRun) -> Start {
         callable: others.map(|(_, known)| workflow(known)).collect(),
         input: start.input,
         workdir: "/".to_owned(),
+        file: None,
         max_parallel: start.max_parallel,
         options: RunOptions {
             seed: Some(start.seed),

@@ -83,6 +83,7 @@ pub(crate) fn job(node: &str, input: &str) -> (Job, Output) {
         prices: Default::default(),
         allowance: Allowance::default(),
         may_mutate: false,
+        rank: 0,
         timeout_ms: None,
     };
     let job = Job {

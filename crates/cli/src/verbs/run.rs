@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wonder_core::Value;
-use wonder_engine::{Act, Fork, Signal, Start, Workflow};
+use wonder_engine::{Act, Engine, Fork, RunView, Signal, Start, Workflow};
 use wonder_spec::{Diagnostics, Reading};
 
 use crate::args::{ForkArgs, How, ResumeArgs, RetryArgs, RunArgs, SignalArgs, somebody};
@@ -32,6 +32,7 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         callable,
         input,
         workdir: session.around.workdir.to_string_lossy().into_owned(),
+        file: std::path::absolute(&args.file).ok().map(|file| file.to_string_lossy().into_owned()),
         max_parallel: args.max_parallel,
         options: Default::default(),
         labels,
@@ -43,15 +44,18 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
 fn workflows(file: &Path, screen: &Screen) -> Result<Vec<Workflow>, Fault> {
     let reading = read(file)?;
     warn(&reading.warnings, screen);
-    let both = reading.bundles.iter().zip(&reading.graphs);
-    let workflows: Vec<Workflow> = both
-        .map(|(bundle, graph)| Workflow { bundle: Arc::clone(bundle), graph: Some(Arc::clone(graph)) })
-        .collect();
+    let workflows = of_reading(&reading);
     if workflows.is_empty() {
         let message = format!("{}: this file defines no workflow", file.display());
         return Err(Fault::usage(message).help("a workflow has a `name` and `nodes`"));
     }
     Ok(workflows)
+}
+
+fn of_reading(reading: &Reading) -> Vec<Workflow> {
+    let both = reading.bundles.iter().zip(&reading.graphs);
+    both.map(|(bundle, graph)| Workflow { bundle: Arc::clone(bundle), graph: Some(Arc::clone(graph)) })
+        .collect()
 }
 
 /// Reads a file of definitions, or says everything that is wrong with it.
@@ -99,8 +103,33 @@ pub(crate) async fn resume(args: ResumeArgs, session: &Session) -> Result<Exit, 
 }
 
 pub(crate) async fn retry(args: RetryArgs, session: &Session) -> Result<Exit, Fault> {
-    let act = Act::Retry { by: somebody(args.how.by.clone()) };
-    set_act(args.run, act, &args.how, session).await
+    let definition = args.definition.as_deref().map(|file| workflows(file, &session.screen)).transpose()?;
+    let keeps = definition.is_none();
+    let act = Act::Retry { by: somebody(args.how.by.clone()), definition: definition.unwrap_or_default() };
+    let run = args.run;
+    let named = run.clone();
+    set_going(session, args.how.detach, Some(now()), async |engine| {
+        let view = engine.act(run, act).await?;
+        if keeps {
+            say_if_edited(engine, &view, &session.screen).await;
+        }
+        Ok(view)
+    })
+    .await
+    .map_err(|fault| fault.about(&named))
+}
+
+/// Who edits a file and retries a run may expect the run to go by the new text. Says that it does not.
+async fn say_if_edited(engine: &dyn Engine, view: &RunView, screen: &Screen) {
+    let Some(file) = &view.row.file else { return };
+    let Ok(reading) = read(Path::new(file)) else { return };
+    let Ok(false) = engine.same_definition(view.row.run.clone(), of_reading(&reading)).await else { return };
+    let run = &view.row.run;
+    let here = std::env::current_dir().unwrap_or_default();
+    let file = Path::new(file).strip_prefix(here).unwrap_or(Path::new(file)).display();
+    screen.say(&format!("{file} has changed since: run {run} keeps the definition it was started with"));
+    screen.say(&format!("  `wonder retry {run} --definition {file}` goes on with the new one, in this run"));
+    screen.say(&format!("  `wonder fork {run} --from NODE --definition {file}` does so in a new run"));
 }
 
 pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Fault> {

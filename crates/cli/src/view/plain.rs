@@ -239,7 +239,10 @@ impl Narrator {
             }
             EventKind::RunPaused { reason, by } => of_run(Tone::Attention, paused(*reason, by)),
             EventKind::RunResumed { by, .. } => of_run(Tone::Plain, format!("run resumed by {by}")),
-            EventKind::RunRetried { by } => of_run(Tone::Plain, format!("run retried by {by}")),
+            EventKind::RunRetried { by, version } => {
+                let with = version.map(|version| format!(" with version {version} of its definition"));
+                of_run(Tone::Plain, format!("run retried by {by}{}", with.unwrap_or_default()))
+            }
             EventKind::RunCancelling { reason, .. } => {
                 of_run(Tone::Attention, format!("run cancelling: {reason}"))
             }

@@ -45,3 +45,21 @@ fn a_paused_run_stands_still_until_it_is_resumed() {
     assert_snapshot!("list_paused", home.wonder(&["list"]));
     assert_snapshot!("resume_paused", home.wonder(&["resume", "last"]));
 }
+
+#[test]
+fn a_retry_says_that_the_file_was_edited_and_takes_the_new_one_if_told_to() {
+    let broken = r#"
+name: edited
+nodes:
+  first: {mock: {output: {n: 1}}, next: [{to: second}]}
+  second: {shell: {command: "exit 4"}, timeout: 20s}
+"#;
+    let home = Home::with(broken);
+    home.wonder(&["run", "flow.yaml"]);
+    home.write("flow.yaml", &format!("wonder: 1\n{}", broken.replace("exit 4", "echo mended")));
+    assert_snapshot!("retry_edited", home.wonder(&["retry", "last"]));
+    let renamed = broken.replace("first", "begin");
+    home.write("renamed.yaml", &format!("wonder: 1\n{renamed}"));
+    assert_snapshot!("retry_other_past", home.wonder(&["retry", "last", "--definition", "renamed.yaml"]));
+    assert_snapshot!("retry_definition", home.wonder(&["retry", "last", "--definition", "flow.yaml"]));
+}

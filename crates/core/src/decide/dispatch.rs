@@ -213,6 +213,7 @@ impl crate::run::Run {
             prices: prices(task, &start.prices),
             allowance: self.allowance(node, &out.reserved),
             may_mutate: node.may_mutate.is_some(),
+            rank: state.ranks.get(token.node as usize).copied().unwrap_or(0),
             timeout_ms: {
                 let own = start.timeouts_ms.get(&node.reference).copied().max(node.timeout_ms);
                 out.wall_left_ms.map_or(own, |left| Some(own.map_or(left, |own| own.min(left))))

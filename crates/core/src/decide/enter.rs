@@ -77,10 +77,10 @@ impl Decision<'_> {
             TaskOutcome::Failed { failure, retry, step } => {
                 Err(Failed { retry, step, ..Failed::of(failure) })
             }
-            TaskOutcome::TimedOut { .. } | TaskOutcome::Cancelled => Err(Failed::of(Failure::new(
-                ErrorKind::Internal,
-                "a pure task can neither time out nor be cancelled",
-            ))),
+            TaskOutcome::TimedOut { .. } | TaskOutcome::NotTaken { .. } | TaskOutcome::Cancelled => {
+                let message = "a pure task can neither time out nor be cancelled";
+                Err(Failed::of(Failure::new(ErrorKind::Internal, message)))
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! A node failed. In order: its task's own retry, the node's rules, the workflow's rules, the defaults, its
 //! failure transitions, the branch it is in, and then the run.
 
-use crate::def::{Name, On};
+use crate::def::{Name, NodeTimeout, On};
 use crate::default_rules::{Happened, default_rule};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{
@@ -27,11 +27,21 @@ pub(super) struct Failed {
     pub(super) expired: Option<(TimeoutType, u64)>,
     /// The budget that had no room.
     pub(super) exceeded: Option<Exceeded>,
+    /// No worker took the task in time: nothing of it has begun.
+    pub(super) unbegun: bool,
 }
 
 impl Failed {
     pub(super) fn of(failure: Failure) -> Failed {
-        Failed { failure, report: None, retry: false, step: None, expired: None, exceeded: None }
+        Failed {
+            failure,
+            report: None,
+            retry: false,
+            step: None,
+            expired: None,
+            exceeded: None,
+            unbegun: false,
+        }
     }
 }
 
@@ -50,7 +60,10 @@ impl Decision<'_> {
             expired: failed.expired.is_some(),
         };
         let default = default_rule(node, &happened);
-        let rules = (node.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Node(i as u32), rule)))
+        // `on_timeout: retry` stands before the written rules, and speaks of work that began.
+        let passed_over = usize::from(failed.unbegun && node.on_timeout == NodeTimeout::Retry);
+        let written = node.on_error.iter().enumerate().skip(passed_over);
+        let rules = (written.map(|(i, rule)| (RuleRef::Node(i as u32), rule)))
             .chain(graph.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Workflow(i as u32), rule)))
             .chain(default.iter().map(|(i, rule)| (RuleRef::Default(*i), rule)));
         for (reference, rule) in rules {

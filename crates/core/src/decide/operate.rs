@@ -63,9 +63,9 @@ impl Decision<'_> {
         }
     }
 
-    pub(super) fn retry(&mut self, by: Name) -> Result<(), Rejection> {
+    pub(super) fn retry(&mut self, by: Name, version: Option<u32>) -> Result<(), Rejection> {
         self.must_be(Operation::Retry, &[RunStatus::Failed, RunStatus::TimedOut, RunStatus::Cancelled])?;
-        self.record(EventKind::RunRetried { by });
+        self.record(EventKind::RunRetried { by, version });
         Ok(())
     }
 }

@@ -41,6 +41,7 @@ impl Decision<'_> {
                 self.fail(id, Failed { report, retry, step, ..Failed::of(failure) });
             }
             TaskOutcome::TimedOut { after_ms } => self.task_timed_out(id, after_ms, report),
+            TaskOutcome::NotTaken { waited_ms } => self.task_not_taken(id, waited_ms, report),
             TaskOutcome::Cancelled => {
                 let failure = Failure::new(ErrorKind::Cancelled, "the worker gave the task up");
                 self.fail(id, Failed { report, ..Failed::of(failure) });
@@ -64,6 +65,15 @@ impl Decision<'_> {
                 self.fail(id, Failed { report, exceeded: Some(exceeded), ..Failed::of(failure) });
             }
         }
+    }
+
+    /// It waited for a worker for too long. Nothing began, so nothing is in doubt; and the machine's lack of
+    /// workers is not what `on_timeout` speaks of: only written rules apply.
+    fn task_not_taken(&mut self, id: TokenId, waited_ms: u64, report: Option<Report>) {
+        let message = format!("no worker was free for {waited_ms} ms (queue_timeout)");
+        let failure = Failure::new(ErrorKind::Timeout, message).with_timeout_ms(waited_ms);
+        let expired = Some((TimeoutType::Task, waited_ms));
+        self.fail(id, Failed { report, expired, unbegun: true, ..Failed::of(failure) });
     }
 
     /// It was the node's budget that ended the task, before its own timeout.

@@ -38,6 +38,7 @@ fn order(allowance: Allowance, tries_before: u32) -> TaskOrder {
         allowance,
         may_mutate: false,
         timeout_ms: None,
+        rank: 0,
     }
 }
 

@@ -68,7 +68,7 @@ fn what_goes_between_a_host_and_a_run_travels_as_json() {
         let back: Command = serde_json::from_value(serde_json::to_value(command).unwrap()).unwrap();
         assert_eq!(&back, command);
     }
-    let again = Input::Retry { by: "ann".into() };
+    let again = Input::Retry { by: "ann".into(), version: None };
     let rejection = run.handle(again, Time(1)).unwrap_err();
     let back: Rejection = serde_json::from_value(serde_json::to_value(&rejection).unwrap()).unwrap();
     assert_eq!(back, rejection);

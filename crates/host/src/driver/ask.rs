@@ -101,6 +101,7 @@ impl Driver {
             root: id.clone(),
             project: project.unwrap_or_else(|| DEFAULT_PROJECT.into()),
             workdir: Arc::new(start.workdir.into()),
+            file: start.file,
             labels,
             start: core,
         };
@@ -123,7 +124,10 @@ impl Driver {
             // A run that nobody drives is not paused, only left alone.
             Act::Resume { .. } if matches!(status, RunStatus::Running | RunStatus::Cancelling) => None,
             Act::Resume { by } => Some(Input::Resume { by: by.into() }),
-            Act::Retry { by } => Some(Input::Retry { by: by.into() }),
+            Act::Retry { by, definition } if definition.is_empty() => {
+                Some(Input::Retry { by: by.into(), version: None })
+            }
+            Act::Retry { by, definition } => Some(self.redefined(turn, &id, &definition, by.into())?),
             Act::Release => Some(Input::Release),
         };
         if let Some(input) = input {

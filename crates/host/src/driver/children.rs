@@ -30,6 +30,7 @@ pub(crate) struct NewRun {
     pub(crate) root: Name,
     pub(crate) project: Name,
     pub(crate) workdir: Arc<std::path::PathBuf>,
+    pub(crate) file: Option<String>,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) start: StartRun,
 }
@@ -72,6 +73,7 @@ impl Driver {
             root: above.root.clone(),
             project: above.project.clone(),
             workdir: above.workdir.clone(),
+            file: None,
             labels: BTreeMap::new(),
             start,
         };
@@ -83,7 +85,7 @@ impl Driver {
 
     /// Starts a run: its row and its first events. If it is refused nothing is left of it.
     pub(super) fn create_run(&mut self, turn: &mut Turn, new: NewRun) -> Result<(), Refusal> {
-        let NewRun { definition, graph, callable, root, project, workdir, labels, mut start } = new;
+        let NewRun { definition, graph, callable, root, project, workdir, file, labels, mut start } = new;
         // A child has its parent's: what can be called is the same for the whole tree.
         if start.parent.is_none() {
             start.child_budgets = self.child_budgets(&callable).map_err(Refusal::Engine)?;
@@ -96,7 +98,7 @@ impl Driver {
         let parent = start.parent.as_ref().map(|parent| parent.run.clone());
         let new = self.new_hosted(definition, graph, root);
         let before = turn.batch.len();
-        self.insert(&id, Hosted { callable, workdir, parent, labels, project, ..new });
+        self.insert(&id, Hosted { callable, workdir, parent, file, labels, project, ..new });
         let started = self.deliver(turn, &id, Input::StartRun(Box::new(start)));
         if started.is_err() {
             self.runs.remove(&id);

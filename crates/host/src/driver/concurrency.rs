@@ -3,7 +3,8 @@
 //! A run takes a place when it starts, or waits for one as `queued`. While it only waits for people or events
 //! it gives its place away, unless its workflow says to hold on to it, and tasks it is dispatched after that
 //! wait until it has a place again. A run that another run of the same limit called shares its caller's
-//! place. Places are this owner's: a run that nobody carries on holds nobody up.
+//! place. A run that nobody carries on holds nobody up, unless its workflow says to hold on: then it has its place
+//! from its start to its end, whoever carries it on, and a new owner finds it there.
 //!
 //! Only decisions are made here; the driver acts on them.
 
@@ -23,6 +24,8 @@ type LimitKey = (Name, String);
 pub(crate) struct ConcurrencyLimits {
     limits: BTreeMap<LimitKey, Limit>,
     members: BTreeMap<Name, Member>,
+    /// Workflows whose runs of earlier owners are members, if they hold on to their places.
+    looked_for: BTreeSet<Name>,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +95,23 @@ impl ConcurrencyLimits {
         self.limits.entry(key.clone()).or_default().places = places;
         self.members.insert(run.clone(), Member { limit: key, hold_while_waiting, held: Vec::new() });
         self.takes_place(run)
+    }
+
+    /// A run that an earlier owner left, and that holds on to its place, has it.
+    pub(super) fn keep_place(&mut self, run: &Name, membership: Membership) {
+        let Membership { key, places, hold_while_waiting } = membership;
+        if !hold_while_waiting || self.members.contains_key(run) || self.shares_callers_place(run, &key) {
+            return;
+        }
+        let limit = self.limits.entry(key.clone()).or_default();
+        limit.places = places;
+        limit.holders.insert(run.clone());
+        self.members.insert(run.clone(), Member { limit: key, hold_while_waiting, held: Vec::new() });
+    }
+
+    /// Whether those that were left with a place have been looked for; from now on they have.
+    pub(super) fn looked_for(&mut self, workflow: &Name) -> bool {
+        !self.looked_for.insert(workflow.clone())
     }
 
     /// A caller of it is under the same limit: waiting for its own caller's place it would wait for ever.

@@ -11,7 +11,7 @@ use wonder_engine::{EngineError, Reply, Workflow};
 
 use super::hosted::damaged;
 use super::panic_text;
-use crate::store::{Reader, StoredDefinition, Write};
+use crate::store::{Reader, StoredDefinition, StoredRun, Write};
 
 /// Compiled graphs kept, beside those that runs hold.
 const KEPT: usize = 64;
@@ -45,8 +45,7 @@ impl Definitions {
         {
             return Ok((*id, graph.clone()));
         }
-        let text = unversioned(&workflow.bundle)?;
-        let hash = *blake3::hash(text.as_bytes()).as_bytes();
+        let (text, hash) = content(&workflow.bundle)?;
         let name: Name = workflow.bundle.workflow.name.text.clone();
         let key = (name.clone(), hash);
         let known = match self.known.get(&key) {
@@ -109,7 +108,27 @@ impl Definitions {
     }
 }
 
-/// Content only: the same file run twice is the same definition.
+/// Whether these are the definitions that a run goes by.
+pub(crate) fn are_those_of(stored: &StoredRun, workflows: &[Workflow], reader: &Reader<'_>) -> Reply<bool> {
+    for (at, workflow) in workflows.iter().enumerate() {
+        let name = &workflow.bundle.workflow.name.text;
+        let (_, hash) = content(&workflow.bundle)?;
+        let known = reader.definition_by_hash(name, &hash)?.map(|(id, _)| id);
+        let own = if at == 0 { Some(stored.definition) } else { stored.callable.get(name).copied() };
+        if known.is_none() || known != own {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What a definition is stored as, and its hash. Content only: the same file run twice is the same definition.
+fn content(bundle: &Bundle) -> Reply<(String, [u8; 32])> {
+    let text = unversioned(bundle)?;
+    let hash = *blake3::hash(text.as_bytes()).as_bytes();
+    Ok((text, hash))
+}
+
 fn unversioned(bundle: &Bundle) -> Reply<String> {
     let json = if bundle.workflow.version.is_none() {
         serde_json::to_string(bundle)
@@ -131,7 +150,7 @@ fn numbered(graph: Arc<Graph>, version: u32) -> Arc<Graph> {
 }
 
 /// A new definition, from another process.
-fn checked(bundle: Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
+pub(super) fn checked(bundle: Arc<Bundle>, version: u32) -> Reply<Arc<Graph>> {
     let name = bundle.workflow.name.text.clone();
     match Graph::build(bundle) {
         Ok((graph, _)) => Ok(numbered(Arc::new(graph), version)),

@@ -53,8 +53,11 @@ impl Driver {
     fn source(&mut self, turn: &mut Turn, id: &Name) -> Reply<StoredRun> {
         self.hosted(turn, id)?;
         let root = self.runs[id].root.clone();
-        let stored = self.store.reader().run(&root)?;
-        stored.ok_or_else(|| EngineError::no_such_run(&root))
+        self.stored(&root)
+    }
+
+    pub(super) fn stored(&self, id: &Name) -> Reply<StoredRun> {
+        self.store.reader().run(id)?.ok_or_else(|| EngineError::no_such_run(id))
     }
 
     /// The graph the fork goes on with: its own, or the new one that was brought along.
@@ -92,6 +95,7 @@ impl Driver {
             run,
             callable: Arc::new(source.callable),
             workdir: Arc::new(source.workdir.into()),
+            file: source.row.file,
             labels: source.row.labels,
             project: source.row.project.into(),
             forked: Some(forked),

@@ -19,6 +19,7 @@ mod fork;
 mod hosted;
 mod orders;
 mod queue;
+mod redefine;
 mod rows;
 mod statistics;
 mod timers;
@@ -35,7 +36,7 @@ use wonder_core::def::Name;
 use wonder_core::event::TokenId;
 use wonder_core::input::TaskReport;
 use wonder_core::{Input, Rejection, Time};
-use wonder_engine::{EngineError, ErrorCode, LogLine, Reply, Request};
+use wonder_engine::{Act, EngineError, ErrorCode, LogLine, Reply, Request};
 
 use crate::embedded::Embedded;
 use crate::executor::Executor;
@@ -45,7 +46,7 @@ use crate::{Clock, Leaving};
 
 pub(crate) use budgets::ProjectBudgets;
 use concurrency::ConcurrencyLimits;
-pub(crate) use definitions::{Definitions, stored_bundle};
+pub(crate) use definitions::{Definitions, are_those_of, stored_bundle};
 pub(crate) use hosted::{Hosted, load, not_loaded, refuse_quarantined};
 pub(crate) use orders::unbegun;
 use queue::Asker;
@@ -268,11 +269,12 @@ impl Driver {
                 }
             }
         }
+        self.executor.give_up_waiting(Instant::now(), &mut self.backlog);
         let mut taken = 0;
         while taken < TURN_EVENTS_MAX {
             let Some(event) = self.backlog.pop_front().or_else(|| self.inbox.next()) else { break };
-            // A fork reads what its source has recorded: all of it has to be there.
-            if is_fork(&event) && !turn.batch.is_empty() {
+            // It reads what a run has recorded: all of it has to be there.
+            if reads_events(&event) && !turn.batch.is_empty() {
                 self.backlog.push_front(event);
                 break;
             }
@@ -294,7 +296,8 @@ impl Driver {
         let leaving = self.leaving.map(|(_, until)| moment(until));
         let waiters = self.waiters.values().flatten().map(|waiter| moment(waiter.until)).min();
         let day = self.budgets.holds_any().then_some(NEW_DAY_CHECK);
-        [timer, lines, leaving, waiters, day].into_iter().flatten().min().unwrap_or(IDLE).min(IDLE)
+        let line = self.executor.gives_up_at().map(moment);
+        [timer, lines, leaving, waiters, day, line].into_iter().flatten().min().unwrap_or(IDLE).min(IDLE)
     }
 
     fn take(&mut self, turn: &mut Turn, event: HostEvent) {
@@ -358,7 +361,7 @@ impl Driver {
             Leaving::Now => Instant::now() + self.executor.grace() + Duration::from_secs(1),
         };
         if leaving == Leaving::Now {
-            self.executor.begin_nothing_more();
+            self.executor.begin_nothing_more(&mut self.backlog);
             self.executor.stop_all();
         }
         // Who was told to leave at once does not stay longer because somebody else may wait.
@@ -382,8 +385,14 @@ impl Driver {
     }
 }
 
-fn is_fork(event: &HostEvent) -> bool {
-    matches!(event, HostEvent::Ask(Embedded::Ask { request: Request::Fork(_), .. }, _))
+/// Whether taking it means reading all events of a run: a fork, or a retry with another definition.
+fn reads_events(event: &HostEvent) -> bool {
+    let HostEvent::Ask(Embedded::Ask { request, .. }, _) = event else { return false };
+    match request {
+        Request::Fork(_) => true,
+        Request::Act { act: Act::Retry { definition, .. }, .. } => !definition.is_empty(),
+        _ => false,
+    }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

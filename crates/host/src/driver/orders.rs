@@ -5,7 +5,7 @@ use wonder_core::command::TaskOrder;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
 use wonder_core::error::{ErrorKind, Failure};
-use wonder_core::event::TokenId;
+use wonder_core::event::{EventKind, TokenId};
 use wonder_core::graph::Graph;
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_core::{Command, Input, RunStatus, TokenStatus, Value};
@@ -129,9 +129,31 @@ impl Driver {
     /// A run that is carried on comes under its workflow's limit. True if it may go on at once.
     pub(super) fn join_limit(&mut self, run: &Name, graph: &Graph, input: &Value) -> bool {
         let Some(membership) = Membership::of(graph, input) else { return true };
+        if !self.concurrency.looked_for(&graph.name) {
+            self.find_holders(&graph.name);
+        }
         let placed = self.concurrency.join(run, membership);
         self.tell_who_waits();
         placed
+    }
+
+    /// Runs that earlier owners left and that hold on to their places. What cannot be read holds nobody up.
+    fn find_holders(&mut self, workflow: &Name) {
+        let reader = self.store.reader();
+        for stored in reader.live_of(workflow).unwrap_or_default() {
+            if stored.row.status == Status::Queued {
+                continue;
+            }
+            let Ok(graph) = self.definitions.graph(stored.definition, &reader) else { continue };
+            let Ok(first) = reader.events(stored.no, 0, 1) else { continue };
+            let input = first.first().and_then(|event| match &event.kind {
+                EventKind::RunStarted { start, .. } => Some(&start.input),
+                _ => None,
+            });
+            if let Some(membership) = input.and_then(|input| Membership::of(&graph, input)) {
+                self.concurrency.keep_place(&stored.row.run.into(), membership);
+            }
+        }
     }
 
     /// After recovery: a run that was queued goes on if it has a place.

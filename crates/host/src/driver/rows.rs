@@ -145,6 +145,7 @@ impl Hosted {
             root: self.root.clone(),
             parent: self.parent.clone(),
             workdir: self.workdir.to_string_lossy().into_owned(),
+            file: self.file.clone(),
             labels: json(&self.labels),
             started_at: self.started_at.0,
             forked: self.forked.clone(),
@@ -154,7 +155,7 @@ impl Hosted {
     }
 }
 
-fn json(value: &impl serde::Serialize) -> String {
+pub(super) fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("maps of texts are JSON")
 }
 

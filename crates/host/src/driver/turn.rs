@@ -196,6 +196,7 @@ impl Driver {
             failpoint::hit("ordered");
         }
         self.release_held(turn);
+        self.executor.fill_places(&mut self.backlog);
         self.answer_waiters(&touched);
         self.unload(touched);
     }

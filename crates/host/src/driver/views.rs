@@ -87,6 +87,7 @@ impl Hosted {
             project: self.project.to_string(),
             driven,
             labels: self.labels.clone(),
+            file: self.file.clone(),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::project::Spent;
 
 const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, started_at, ended_at, usd_micros, \
                    tokens, labels, definition, callable, workdir, evidence, forked_from, copied_usd_micros, \
-                   copied_tokens, project, wake_at FROM runs";
+                   copied_tokens, project, wake_at, file FROM runs";
 /// What a list shows if nobody says how much.
 const LIST_MAX: u32 = 50;
 /// How much one answer holds at most.
@@ -122,6 +122,12 @@ impl<'c> Reader<'c> {
                 Err(EngineError::several_runs(text, fits))
             }
         }
+    }
+
+    /// Runs of a workflow that have not ended, the oldest first.
+    pub(crate) fn live_of(&self, workflow: &str) -> Reply<Vec<StoredRun>> {
+        let sql = format!("{RUN} WHERE workflow = ? AND ended_at IS NULL ORDER BY no");
+        self.all(&sql, [workflow], stored_run)
     }
 
     pub(crate) fn list(&self, filter: &Filter) -> Reply<Vec<StoredRun>> {
@@ -349,6 +355,7 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
             project: row.get(19)?,
             driven: false,
             labels: serde_json::from_str(&text(11)?).unwrap_or_default(),
+            file: row.get(21)?,
         },
         definition: row.get(12)?,
         callable: serde_json::from_str(&text(13)?).unwrap_or_default(),

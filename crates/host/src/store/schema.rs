@@ -8,7 +8,7 @@ use rusqlite::Connection;
 pub(crate) const APPLICATION_ID: i64 = 0x576f_6e64;
 
 /// Each step takes a file from the version of its index to the next.
-const STEPS: [&str; 3] = [FIRST, FORKS_AND_PROJECTS, FEWER_PAGES];
+const STEPS: [&str; 4] = [FIRST, FORKS_AND_PROJECTS, FEWER_PAGES, FILES];
 
 /// The version that this binary writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -154,6 +154,11 @@ CREATE INDEX runs_by_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 DROP INDEX runs_live;
 DROP INDEX runs_by_root;
 CREATE INDEX runs_by_root ON runs (root) WHERE parent IS NOT NULL;
+";
+
+const FILES: &str = "
+-- The file it was started from, if there was one.
+ALTER TABLE runs ADD COLUMN file TEXT;
 ";
 
 /// Takes the file from version `from` to today's, all or nothing.

@@ -51,6 +51,13 @@ pub(crate) enum Write {
         seq: u64,
         state: String,
     },
+    /// It goes on with another definition; a snapshot is one of the old.
+    Redefined {
+        run: i64,
+        definition: i64,
+        version: u32,
+        callable: String,
+    },
     Started {
         run: i64,
         token: u64,
@@ -115,6 +122,7 @@ pub(crate) struct RunInsert {
     pub(crate) root: Name,
     pub(crate) parent: Option<Name>,
     pub(crate) workdir: String,
+    pub(crate) file: Option<String>,
     pub(crate) labels: String,
     pub(crate) started_at: i64,
     pub(crate) forked: Option<Forked>,
@@ -272,6 +280,13 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
             *bytes += state.len() as u64;
             run("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?)", params![no, seq, state])
         }
+        Write::Redefined { run: no, definition, version, callable } => {
+            run("DELETE FROM snapshots WHERE run = ?", params![no])?;
+            run(
+                "UPDATE runs SET definition = ?2, version = ?3, callable = ?4 WHERE no = ?1",
+                params![no, definition, version, callable],
+            )
+        }
         Write::Started { run: no, token, attempt } => {
             run("INSERT OR IGNORE INTO started VALUES (?, ?, ?)", params![no, token, attempt])
         }
@@ -296,7 +311,7 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
 }
 
 fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?)";
+    let sql = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, ?)";
     let from = r.forked.as_ref().map(|forked| forked.from.as_str());
     let copied = r.forked.as_ref().map_or((0, 0), |f| (f.copied_usd_micros, f.copied_tokens));
     connection
@@ -321,7 +336,8 @@ fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
             copied.0 as i64,
             copied.1 as i64,
             &*r.project,
-            r.now.wake_at
+            r.now.wake_at,
+            r.file
         ])
         .map(drop)
 }

@@ -144,3 +144,21 @@ nodes:
     let timeout = told(&late).await["timeouts_ms"]["slow"].clone();
     assert!(timeout.as_u64().is_some_and(|ms| ms >= 90), "p99 × 3 after 20 runs: {timeout}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_holds_on_to_its_place_has_it_while_nobody_carries_it_on() {
+    let host = TestHost::new().await;
+    let file = limited("{limit: 1, key: input.customer, hold_while_waiting: true}", ASK);
+    let first = host.run(&file, r#"{"customer": "ann"}"#).await;
+    assert_eq!(first.row.status, Status::Waiting);
+    let host = host.reopen().await;
+    let second = begin(&host, &file, r#"{"customer": "ann"}"#).await;
+    let other = host.run(&file, r#"{"customer": "bob"}"#).await;
+    assert_eq!(status(&host, &second).await, Status::Queued, "the place is taken, though its owner has left");
+    assert_eq!(other.row.status, Status::Waiting, "another key has places of its own");
+    let why = host.engine().why(second.clone()).await.unwrap();
+    assert_eq!(why[0].reason, WhyReason::Concurrency { holders: vec![first.row.run.clone()] });
+    let act = wonder_engine::Act::Cancel { reason: "enough".to_owned(), grace_ms: None };
+    host.engine().act(first.row.run.clone(), act).await.unwrap();
+    assert_eq!(host.settled(&second).await.row.status, Status::Waiting, "it has the place now");
+}

@@ -4,6 +4,8 @@ mod concurrency;
 mod counts;
 mod life;
 mod owners;
+mod places;
 mod quarantine;
+mod redefine;
 mod test_host;
 mod virtual_time;

@@ -67,7 +67,7 @@ async fn ask(connection: &Connection, verb: &str, run: &str) -> Reply<()> {
         "kill" => Act::Kill { reason },
         "pause" => Act::Pause { by },
         "resume" => Act::Resume { by },
-        "retry" => Act::Retry { by },
+        "retry" => Act::Retry { by, definition: Vec::new() },
         other => panic!("{other} is no verb"),
     };
     engine.act(run, act).await.map(drop)

@@ -91,6 +91,7 @@ pub(crate) fn start(file: &str, input: &str) -> Start {
         callable: workflows.collect(),
         input: json(input),
         workdir: "/".to_owned(),
+        file: None,
         max_parallel: None,
         options: Default::default(),
         labels: Default::default(),

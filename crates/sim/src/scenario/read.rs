@@ -137,6 +137,7 @@ fn entry(node: &Node) -> Read<Entry> {
         "delay",
         "usage",
         "task_error",
+        "not_taken",
         "on_cancel",
     ];
     for at in node.map(&known)? {
@@ -152,6 +153,7 @@ fn entry(node: &Node) -> Read<Entry> {
             "delay" => entry.delay_ms = value.duration_ms()?,
             "usage" => entry.usage = usage(value)?,
             "task_error" => entry.task_error = Some(failure(value)?),
+            "not_taken" => entry.not_taken = value.value().as_bool() == Some(true),
             _ => entry.on_cancel = Some(on_cancel(value)?),
         }
     }

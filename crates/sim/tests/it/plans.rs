@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wonder_core::def::{Estimate, Implementation, Name};
-use wonder_core::error::Failure;
 use wonder_core::event::{EventKind, GateId, GateRecord, NewToken};
 use wonder_core::graph::Graph;
+use wonder_core::input::TaskOutcome;
 use wonder_core::limits::Limits;
 use wonder_core::{Input, Run, StartRun, Value};
 use wonder_plan::{Around, Known, Outline, plan};
@@ -42,7 +42,7 @@ impl Outcomes for AsWritten {
         None
     }
 
-    fn lost_worker(&self, _at: &At<'_>) -> Option<(u64, Failure)> {
+    fn reported_by_host(&self, _at: &At<'_>) -> Option<(u64, TaskOutcome)> {
         None
     }
 

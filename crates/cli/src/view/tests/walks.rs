@@ -126,7 +126,7 @@ fn ten_thousand_visits_fit_a_page() {
 fn walks_are_the_moves_that_the_core_made() {
     let cancelled = panel().play(850).say(Input::Cancel { reason: "no".to_owned(), grace_ms: Some(50) });
     let broken = Stage::open(EACH, "{}").play(60_000);
-    let retried = Stage::open(EACH, "{}").play(60_000).say(Input::Retry { by: "ann".into() });
+    let retried = Stage::open(EACH, "{}").play(60_000).say(Input::Retry { by: "ann".into(), version: None });
     let stages = [
         careful(),
         escalated(),
