@@ -28,6 +28,7 @@ pub use deadline::{Deadline, Stopped};
 pub use handler::{ActionHandler, Performing, TryError, TryResult};
 pub use job::{Job, OutputLine, Sink, Stream, TextDelta};
 pub use settings::{NoSecrets, Secrets, Settings};
+pub use shell::COMMAND_VARIABLES;
 pub use stream::{DELTA_BYTES_MAX, DeltaReader, Deltas, Streamed};
 pub use wonder_core::execution::ReadMutations;
 pub use worker::Worker;

@@ -442,11 +442,20 @@ pub(crate) enum Drawing {
 #[command(after_help = "Examples:\n  wonder schema > wonder.schema.json")]
 pub(crate) struct SchemaArgs {}
 
-/// Explain a code that `validate` gave; without one, list them all
+/// Explain a word of workflow files, a setting, a variable or an error code; without one, list them all
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  wonder explain E0101")]
+#[command(after_help = "Examples:\n  \
+    wonder explain shell              an action, with its keys and its result\n  \
+    wonder explain timeout            every place where it means something\n  \
+    wonder explain node.timeout       one of them, with an example\n  \
+    wonder explain foreach --example > try.yaml\n  \
+    wonder explain E0101              a code that `validate` gave")]
 pub(crate) struct ExplainArgs {
-    pub code: Option<String>,
+    /// A word as it is written in a file or a template, PLACE.KEY, a setting, a variable, or a code
+    pub topic: Option<String>,
+    /// Only the example, to try it
+    #[arg(long, requires = "topic")]
+    pub example: bool,
 }
 
 /// Print what a shell needs to complete commands

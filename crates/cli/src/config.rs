@@ -14,16 +14,84 @@ use crate::fault::Fault;
 /// How many tasks run at once unless somebody says otherwise.
 const TASKS_MAX: usize = 64;
 
-const KEYS: [&str; 8] = [
-    "home",
-    "durability",
-    "max_parallel_tasks",
-    "queue_timeout",
-    "grace",
-    "allow_hosts",
-    "secrets_file",
-    "projects",
+/// A setting, for whoever looks it up. What is not in these tables is refused.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub name: &'static str,
+    pub form: &'static str,
+    pub default: &'static str,
+    pub about: &'static str,
+    /// A line of `wonder.toml`.
+    pub example: &'static str,
+}
+
+/// Each is also the variable `WONDER_NAME`, but for `projects`, which is a table.
+#[rustfmt::skip]
+pub(crate) const SETTINGS: [Known; 8] = [
+    Known { name: "home", form: "a path; relative to the file it stands in, `~/` is your home directory",
+        default: "`~/.local/share/wonder`", about: "Where runs are kept.",
+        example: "home = \"~/runs\"" },
+    Known { name: "durability", form: "`\"full\"` or `\"normal\"`", default: "`full`",
+        about: "Whether what was acknowledged is on the disk. With `normal` a power loss may take the last moments; \
+                a crash of the program takes nothing either way.",
+        example: "durability = \"normal\"" },
+    Known { name: "max_parallel_tasks", form: "a whole number above 0", default: "64",
+        about: "How many tasks this machine performs at once, over all runs.",
+        example: "max_parallel_tasks = 8" },
+    Known { name: "queue_timeout", form: "a duration with its unit", default: "none: tasks wait as long as it takes",
+        about: "How long a task may wait for its turn on this machine before it fails as `timeout`.",
+        example: "queue_timeout = \"10m\"" },
+    Known { name: "grace", form: "a duration with its unit", default: "`5s`",
+        about: "How long a command may take to end when it is told to (SIGTERM), before it is ended (SIGKILL).",
+        example: "grace = \"10s\"" },
+    Known { name: "allow_hosts", form: "a list of names or addresses, each perhaps with `:port`", default: "none",
+        about: "Private addresses that `http_request` may reach; public ones it may reach anyway.",
+        example: "allow_hosts = [\"localhost:8000\", \"10.0.0.7\"]" },
+    Known { name: "secrets_file", form: "a path, as for `home`", default: "none",
+        about: "A file of `NAME=value` lines that `{{ secret.NAME }}` finds values in, after the environment and `.env`.",
+        example: "secrets_file = \"~/.config/wonder/secrets\"" },
+    Known { name: "projects", form: "tables `[projects.NAME]`", default: "no bounds",
+        about: "What all runs of a project may spend together. A workflow says its project by `project_id`, else it is `default`.",
+        example: "[projects.default]\nbudget_usd = 20\nper = \"day\"" },
 ];
+
+/// Of a table `[projects.NAME]`.
+#[rustfmt::skip]
+pub(crate) const PROJECT_SETTINGS: [Known; 3] = [
+    Known { name: "budget_usd", form: "dollars above 0", default: "no bound", about: "How much the project's runs may cost.",
+        example: "[projects.default]\nbudget_usd = 0.5" },
+    Known { name: "budget_tokens", form: "a whole number above 0", default: "no bound",
+        about: "How many model tokens the project's runs may use.", example: "[projects.default]\nbudget_tokens = 1000000" },
+    Known { name: "per", form: "`\"day\"` or `\"month\"`, of UTC", default: "for ever",
+        about: "How long the budget has to last.", example: "[projects.default]\nbudget_usd = 20\nper = \"month\"" },
+];
+
+/// Variables that are read beside those of the settings.
+pub(crate) const VARIABLES: [(&str, &str, &str); 6] = [
+    ("NO_COLOR", "If it is set to anything, nothing is coloured.", "NO_COLOR=1 wonder show last"),
+    (
+        "TERM",
+        "With `dumb`, or without it, nothing is coloured or redrawn.",
+        "TERM=dumb wonder run hello.yaml",
+    ),
+    (
+        "USER",
+        "Who answers, cancels and resumes, unless `--by` says it.",
+        "USER=ann wonder answer last ok=true",
+    ),
+    ("HOME", "Your home directory: `~` in settings.", ""),
+    ("XDG_CONFIG_HOME", "Where `wonder/config.toml` is, if not in `~/.config`.", ""),
+    ("XDG_DATA_HOME", "Where the directory `wonder` with the runs is, if not in `~/.local/share`.", ""),
+];
+
+fn keys() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|setting| setting.name)
+}
+
+/// `WONDER_HOME`
+pub(crate) fn variable_of(setting: &str) -> String {
+    format!("WONDER_{}", setting.to_ascii_uppercase())
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
@@ -121,8 +189,8 @@ impl Settings {
         for path in personal.into_iter().chain([local]) {
             found.extend(file(&path)?);
         }
-        for key in KEYS {
-            let variable = format!("WONDER_{}", key.to_ascii_uppercase());
+        for key in keys() {
+            let variable = variable_of(key);
             if let Some(text) = around.variable(&variable) {
                 let (place, base) = (format!("${variable}"), around.workdir.clone());
                 found.insert(key, Setting { value: Value::String(text.to_owned()), place, base });
@@ -198,7 +266,6 @@ impl Settings {
 }
 
 fn project(setting: &Setting, name: &str, value: &Value) -> Result<ProjectBudget, Fault> {
-    const KEYS: [&str; 3] = ["budget_usd", "budget_tokens", "per"];
     let at = |key: &str, value: &Value| Setting {
         value: value.clone(),
         place: format!("{}.{name}{key}", setting.place),
@@ -223,7 +290,8 @@ fn project(setting: &Setting, name: &str, value: &Value) -> Result<ProjectBudget
             }
             _ => {
                 let message = format!("{}: there is no such setting", place.place);
-                return Err(Fault::usage(message).help(format!("a project has {}", KEYS.join(", "))));
+                let known = PROJECT_SETTINGS.map(|setting| setting.name).join(", ");
+                return Err(Fault::usage(message).help(format!("a project has {known}")));
             }
         }
     }
@@ -261,7 +329,7 @@ fn file(path: &Path) -> Result<Vec<(&'static str, Setting)>, Fault> {
     table
         .into_iter()
         .map(|(key, value)| {
-            let known = KEYS.into_iter().find(|known| *known == key).ok_or_else(|| unknown(path, &key))?;
+            let known = keys().find(|known| *known == key).ok_or_else(|| unknown(path, &key))?;
             let place = format!("{name}: {key}");
             Ok((known, Setting { value, place, base: base.clone() }))
         })
@@ -269,9 +337,9 @@ fn file(path: &Path) -> Result<Vec<(&'static str, Setting)>, Fault> {
 }
 
 fn unknown(path: &Path, key: &str) -> Fault {
-    let help = match nearest(key, KEYS) {
+    let help = match nearest(key, keys()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known keys: {}", KEYS.join(", ")),
+        None => format!("known keys: {}", keys().collect::<Vec<_>>().join(", ")),
     };
     Fault::usage(format!("{}: there is no setting `{key}`", path.display())).help(help)
 }
@@ -356,5 +424,31 @@ mod tests {
           |         ^
         unclosed array, expected `]`
         ");
+    }
+
+    /// Each example is a file that is read, and each default is what holds without it.
+    #[test]
+    fn every_setting_can_be_written_as_its_example_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        for setting in SETTINGS.iter().chain(&PROJECT_SETTINGS) {
+            write(dir.join("desk/wonder.toml"), &format!("{}\n", setting.example));
+            assert!(setting.example.contains(setting.name), "{}", setting.name);
+            let read = Config::read(None, &around(dir, &[]));
+            assert!(read.is_ok(), "{}: {:?}", setting.example, read.err());
+            let changed = read.unwrap() != plain(dir);
+            assert!(changed, "{} changes nothing", setting.example);
+        }
+        let (plain, shown) =
+            (plain(dir), |name: &str| SETTINGS.iter().find(|s| s.name == name).unwrap().default);
+        assert_eq!(shown("max_parallel_tasks"), plain.tasks_max.to_string());
+        assert_eq!((shown("durability"), plain.durable), ("`full`", true));
+        let grace = wonder_actions::Settings::default().grace_ms;
+        assert_eq!(parse_duration_ms(shown("grace").trim_matches('`')), Some(grace));
+    }
+
+    fn plain(dir: &Path) -> Config {
+        write(dir.join("desk/wonder.toml"), "");
+        Config::read(None, &around(dir, &[])).unwrap()
     }
 }

@@ -14,6 +14,7 @@ mod form;
 mod hints;
 mod inputs;
 mod interrupts;
+mod reference;
 mod screen;
 mod secrets;
 mod session;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 use args::{Cli, Verb};
 use clap::Parser;
 use session::Session;
-use verbs::{act, answer, cost, look, plan, run, stream, write};
+use verbs::{act, answer, cost, explain, look, plan, run, stream, write};
 
 fn main() -> ExitCode {
     let Cli { common, verb } = Cli::parse();
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
         Verb::Plan(args) => plan::plan(&args, &session),
         Verb::Graph(args) => write::graph(&args, &session),
         Verb::Schema(_) => write::schema(screen),
-        Verb::Explain(args) => write::explain(&args, screen),
+        Verb::Explain(args) => explain::explain(&args, screen),
         Verb::Completions(args) => write::completions(&args, screen),
         Verb::Reaper => {
             wonder_actions::reaper::main_loop();

@@ -5,6 +5,7 @@ pub(crate) mod answer;
 pub(crate) mod carry_on;
 pub(crate) mod cost;
 pub(crate) mod draw;
+pub(crate) mod explain;
 pub(crate) mod look;
 pub(crate) mod plan;
 pub(crate) mod run;

@@ -87,6 +87,40 @@ impl ErrorKind {
             ErrorKind::Internal => "internal",
         }
     }
+
+    /// What it means, in a sentence.
+    pub fn about(self) -> &'static str {
+        match self {
+            ErrorKind::Timeout => "It took longer than its timeout.",
+            ErrorKind::Network => "No connection, or it broke.",
+            ErrorKind::RateLimited => "A server asked to be called less often (429).",
+            ErrorKind::ProviderError => "A model's provider failed or is overloaded.",
+            ErrorKind::HttpStatus => "A server answered with a status that `expect` does not have.",
+            ErrorKind::ShellExit => {
+                "A command ended with an exit code that `expect_exit` does not have, or could not be started."
+            }
+            ErrorKind::ModelRefused => "A model declined to answer.",
+            ErrorKind::ContentFiltered => "A provider's filter held the answer back.",
+            ErrorKind::ContractViolation => "A value does not fit its schema.",
+            ErrorKind::QualityBelowThreshold => "A score is below `score_at_least`.",
+            ErrorKind::AssertionFailed => "What `assert` says is not so, or a step's condition said `fail`.",
+            ErrorKind::BudgetExceeded => "The budget is used up.",
+            ErrorKind::ExpressionError => {
+                "An expression or a template has no value: something is missing, or of the wrong type."
+            }
+            ErrorKind::LimitExceeded => "Something grew beyond one of the limits in docs/limits.md.",
+            ErrorKind::NoTransition => "No transition of the node fits.",
+            ErrorKind::FanInFailed => "Too few branches arrived; the failure behind it is the cause.",
+            ErrorKind::SubworkflowFailed => "A child run did not complete.",
+            ErrorKind::MutationRefused => "What a node wanted to add to the run is not allowed.",
+            ErrorKind::WorkerLost => "What performed the task is gone.",
+            ErrorKind::OutcomeUnknown => {
+                "An action with `effects: once` may or may not have happened; a person has to say."
+            }
+            ErrorKind::Cancelled => "It was cancelled.",
+            ErrorKind::Internal => "A mistake of Wonder itself.",
+        }
+    }
 }
 
 impl fmt::Display for ErrorKind {

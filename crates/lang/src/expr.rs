@@ -151,7 +151,12 @@ fn has_text(value: &Value, text: &str) -> bool {
 /// Every function and macro that an expression may call, functions first, each by name.
 pub fn functions() -> impl Iterator<Item = Term> {
     let functions = funcs::FUNCS.iter();
-    let functions = functions.map(|func| Term { name: func.name, usage: func.usage, about: func.about });
+    let functions = functions.map(|func| Term {
+        name: func.name,
+        usage: func.usage,
+        about: func.about,
+        example: func.example,
+    });
     functions.chain(lower::MACROS.iter().copied())
 }
 

@@ -9,10 +9,17 @@ pub struct Term {
     /// How it is written.
     pub usage: &'static str,
     pub about: &'static str,
+    /// Something to try: it reads nothing from around it.
+    pub example: &'static str,
 }
 
-pub(crate) const fn term(name: &'static str, usage: &'static str, about: &'static str) -> Term {
-    Term { name, usage, about }
+pub(crate) const fn term(
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    example: &'static str,
+) -> Term {
+    Term { name, usage, about, example }
 }
 
 /// A name that an expression or a template may begin with.
@@ -110,7 +117,53 @@ pub const ROOTS: &[Root] = &[
     },
 ];
 
+/// What an action gives whose fields nobody knows before the run, in words; None: see [`result_fields`].
+pub fn result_about(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "mcp_tool" => "the tool's structured content, or its text",
+        "update_context" => "the values set, by target path",
+        "assert" | "sleep" => "none (null)",
+        "artifact_write" => "the reference of what was kept",
+        "artifact_read" => "what is in it",
+        "human_gate" => "the answer; with `quorum`, the list of answers",
+        "workflow_call" => {
+            "the child's output; with `on_failure: catch`, of a failure a map with its `error`"
+        }
+        "wait_event" => "what the event carries",
+        "mock" => "its `output`; `{}` without one",
+        _ => return None,
+    })
+}
+
 /// The root of this name.
 pub fn root(name: &str) -> Option<&'static Root> {
     ROOTS.iter().find(|root| root.name == name)
+}
+
+/// What an action of this kind gives; empty: whatever it is told, or nothing.
+pub fn result_fields(kind: &str) -> &'static [(&'static str, &'static str)] {
+    match kind {
+        "shell" => &[
+            ("exit_code", "The exit code."),
+            ("stdout", "What it wrote."),
+            ("stderr", "What it complained about."),
+            ("json", "`stdout` as a value, if it is JSON; else null."),
+        ],
+        "http_request" => &[
+            ("status", "The status."),
+            ("headers", "The headers, in small letters."),
+            ("body", "The body as text."),
+            ("json", "The body as a value, if it is JSON; else null."),
+        ],
+        "llm_call" => &[
+            ("text", "The answer."),
+            ("json", "The answer as a value, with `output_schema`."),
+            ("tool_calls", "The tools it asks for."),
+            ("message", "The whole message."),
+            ("usage", "The tokens it used."),
+            ("model", "The model that answered."),
+            ("finish_reason", "Why it stopped."),
+        ],
+        _ => &[],
+    }
 }

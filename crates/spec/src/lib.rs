@@ -24,6 +24,7 @@ mod explain;
 mod mutations;
 mod place;
 mod reader;
+pub mod reference;
 mod resolve;
 mod scalar;
 mod schema;

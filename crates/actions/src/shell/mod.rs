@@ -20,6 +20,7 @@ use wonder_core::graph::{ShellSpec, Work};
 use wonder_core::value::{Map, Value};
 
 use container::Runtimes;
+pub use plan::COMMAND_VARIABLES;
 use plan::Plan;
 use process::Ended;
 

@@ -67,15 +67,22 @@ impl Plan {
     }
 }
 
-/// What every command is told about itself.
-fn own_variables(context: &ActionContext<'_>) -> [(String, String); 4] {
+/// What every command is told about itself, by variable.
+pub const COMMAND_VARIABLES: [(&str, &str); 4] = [
+    (
+        "WONDER_IDEMPOTENCY_KEY",
+        "The same whenever this very effect is tried again, after a crash too: give it to whatever you call, so that \
+         it can tell a repeat from a new request.",
+    ),
+    ("WONDER_RUN", "The run's id."),
+    ("WONDER_NODE", "The ref of the node."),
+    ("WONDER_ATTEMPT", "Which attempt of the task this is, from 1."),
+];
+
+fn own_variables(context: &ActionContext<'_>) -> impl Iterator<Item = (String, String)> {
     let order = context.order();
-    [
-        ("WONDER_IDEMPOTENCY_KEY".to_owned(), context.key()),
-        ("WONDER_RUN".to_owned(), order.run.to_string()),
-        ("WONDER_NODE".to_owned(), order.node.to_string()),
-        ("WONDER_ATTEMPT".to_owned(), order.attempt.to_string()),
-    ]
+    let values = [context.key(), order.run.to_string(), order.node.to_string(), order.attempt.to_string()];
+    COMMAND_VARIABLES.iter().zip(values).map(|((name, _), value)| ((*name).to_owned(), value))
 }
 
 /// Neither a command line nor a variable can have NUL characters.

@@ -1,5 +1,5 @@
-//! Verbs for those who write workflows: `validate`, `graph`, `schema`, `explain`, `completions`. They need
-//! no engine and no settings.
+//! Verbs for those who write workflows: `validate`, `graph`, `schema`, `completions`. They need no engine and
+//! no settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,11 +7,9 @@ use std::sync::Arc;
 use clap::CommandFactory;
 use serde_json::{Value as Json, json};
 use wonder_core::graph::Graph;
-use wonder_core::problem::nearest;
-use wonder_engine::{EngineError, ErrorCode};
 use wonder_spec::{Definition, Reading};
 
-use crate::args::{Cli, CompletionsArgs, Drawing, ExplainArgs, GraphArgs, ValidateArgs};
+use crate::args::{Cli, CompletionsArgs, Drawing, GraphArgs, ValidateArgs};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::screen::Screen;
@@ -124,44 +122,6 @@ pub(crate) fn schema(screen: &Screen) -> Result<Exit, Fault> {
     let text = serde_json::to_string_pretty(&wonder_spec::schema()).unwrap_or_default();
     screen.print(&format!("{text}\n"))?;
     Ok(Exit::Fine)
-}
-
-pub(crate) fn explain(args: &ExplainArgs, screen: &Screen) -> Result<Exit, Fault> {
-    let Some(code) = &args.code else { return list_codes(screen) };
-    let Some(page) = wonder_spec::explain(code) else {
-        let known = wonder_spec::explained().iter().map(|(code, _)| *code);
-        let help = match nearest(code, known) {
-            Some(near) => format!("did you mean {near}? `wonder explain` lists all of them"),
-            None => "`wonder explain` lists all of them".to_owned(),
-        };
-        let error = EngineError::new(ErrorCode::NotFound, format!("there is no code {code}"));
-        return Err(error.help(help).into());
-    };
-    match screen.json {
-        true => screen.print_json(&json!({"code": code.to_ascii_uppercase(), "text": page}))?,
-        false => screen.print(page)?,
-    }
-    Ok(Exit::Fine)
-}
-
-fn list_codes(screen: &Screen) -> Result<Exit, Fault> {
-    let all = wonder_spec::explained();
-    if screen.json {
-        let list: Vec<_> =
-            all.iter().map(|(code, page)| json!({"code": code, "title": title(page)})).collect();
-        screen.print_json(&list)?;
-        return Ok(Exit::Fine);
-    }
-    let lines: String =
-        all.iter().map(|(code, page)| format!("{}  {}\n", screen.out.strong(code), title(page))).collect();
-    screen.print(&lines)?;
-    Ok(Exit::Fine)
-}
-
-/// The first line of a page, without what makes it a heading and without the code.
-fn title(page: &str) -> &str {
-    let line = page.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
-    line.split_once(':').map_or(line, |(_, title)| title.trim_start())
 }
 
 pub(crate) fn completions(args: &CompletionsArgs, screen: &Screen) -> Result<Exit, Fault> {

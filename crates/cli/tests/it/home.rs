@@ -52,6 +52,18 @@ impl Home {
         command
     }
 
+    /// A line for the shell, with the binary in its path.
+    pub(crate) fn shell(&self, line: &str) -> Command {
+        let own = Path::new(env!("CARGO_BIN_EXE_wonder")).parent().unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let command = self.command(&[]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(self.work()).stdin(Stdio::null()).env_clear();
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env("PATH", format!("{}:{path}", own.display()));
+        shell
+    }
+
     /// Runs it and masks what differs from day to day.
     pub(crate) fn wonder(&self, args: &[&str]) -> String {
         self.shot(&self.command(args).output().unwrap())

@@ -10,6 +10,8 @@ mod leaving;
 mod look;
 mod mask;
 mod plan;
+mod reference;
 mod run;
+mod server;
 mod views;
 mod write;

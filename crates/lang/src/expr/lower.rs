@@ -21,13 +21,20 @@ use crate::value::Value;
 /// The macros, and how each is written.
 #[rustfmt::skip]
 pub(super) const MACROS: &[Term] = &[
-    term("has", "has(a.b)", "Whether the path is there."),
-    term("all", "list.all(x, condition)", "Whether the condition holds for every item."),
-    term("exists", "list.exists(x, condition)", "Whether it holds for one of them at least."),
-    term("exists_one", "list.exists_one(x, condition)", "Whether it holds for exactly one."),
-    term("existsOne", "list.existsOne(x, condition)", "The same as `exists_one`."),
-    term("map", "list.map(x, value) or list.map(x, condition, value)", "A list of values, one per item (that fits)."),
-    term("filter", "list.filter(x, condition)", "The items for which it holds."),
+    term("has", "has(a.b)", "Whether the path is there.",
+        "has({'a': 1}.b)"),
+    term("all", "list.all(x, condition)", "Whether the condition holds for every item.",
+        "[2, 4].all(n, n % 2 == 0)"),
+    term("exists", "list.exists(x, condition)", "Whether it holds for one of them at least.",
+        "[1, 2].exists(n, n > 1)"),
+    term("exists_one", "list.exists_one(x, condition)", "Whether it holds for exactly one.",
+        "[1, 2, 3].exists_one(n, n > 2)"),
+    term("existsOne", "list.existsOne(x, condition)", "The same as `exists_one`.",
+        "[1, 2, 3].existsOne(n, n > 1)"),
+    term("map", "list.map(x, value) or list.map(x, condition, value)", "A list of values, one per item (that fits).",
+        "[1, 2].map(n, n * 10)"),
+    term("filter", "list.filter(x, condition)", "The items for which it holds.",
+        "[5, 8, 9].filter(n, n >= 7)"),
 ];
 
 const TYPES: [(&str, &str); 7] = [

@@ -294,3 +294,14 @@ fn work_is_bounded() {
     }
     assert!(Expr::compile("xs.map(a, xs.filter(b, b == a)[0]) == xs").unwrap().eval_bool(&scope).unwrap());
 }
+
+#[test]
+fn every_function_can_be_tried() {
+    let nothing = Json(Value::empty_map());
+    for term in functions() {
+        assert!(term.example.contains(term.name), "{} is not in its example", term.name);
+        let expr = Expr::compile(term.example).unwrap_or_else(|error| panic!("{}: {error}", term.example));
+        let value = expr.eval(&nothing);
+        assert!(value.is_ok(), "{}: {value:?}", term.example);
+    }
+}

@@ -11,7 +11,7 @@ const EXECUTION: &Shape = &Shape {
     about: "How the action is run.",
     keys: &[&[
         key("timeout", Form::Duration, "How long one try may take."),
-        key("on_timeout", Form::Words(NODE_TIMEOUTS), "What happens then."),
+        key("on_timeout", Form::Words(NODE_TIMEOUTS), "What happens when the time is over."),
         key("retry_policy", RETRY_FORM, "Tries on network errors, rate limits and the like.")
             .default("3 tries"),
     ]],
@@ -230,7 +230,7 @@ const HUMAN_GATE: &Shape = &Shape {
                     word("default", "`default` is the answer."),
                     word("escalate", "It goes to the people in `escalate`, and the clock starts anew."),
                 ]),
-                "What happens then.",
+                "What happens when the time is over.",
             )
             .default("fail"),
             key("default", Form::Json, "The answer when nobody answered."),
@@ -293,7 +293,7 @@ const WAIT_EVENT: &Shape = &Shape {
                     word("fail", "The node fails as `timeout`."),
                     word("default", "`default` is the payload."),
                 ]),
-                "What happens then.",
+                "What happens when the time is over.",
             )
             .default("fail"),
             key("default", Form::Json, "The payload when no event came."),

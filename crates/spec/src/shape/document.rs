@@ -67,7 +67,7 @@ const WORKFLOW: &[Key] = &[
             word("cancel_all", "Its tokens are cancelled and the run is `timed_out`."),
             word("fail", "The run fails."),
         ]),
-        "What happens then.",
+        "What happens when the time is over.",
     )
     .default("human_gate"),
     key("on_error", ON_ERROR, "What to do about failures that no node took care of."),

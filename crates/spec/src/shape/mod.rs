@@ -194,9 +194,14 @@ impl Shape {
         self.keys.iter().flat_map(|part| part.iter())
     }
 
+    /// What it is, however it is written: a node in a list is a node.
+    pub(crate) fn plain_name(&self) -> &'static str {
+        self.name.trim_start_matches("listed_").trim_end_matches("_document")
+    }
+
     /// In a sentence: "a node", or the key under which it stands.
     pub(crate) fn called(&self) -> String {
-        let name = self.name.trim_start_matches("listed_").trim_end_matches("_document");
+        let name = self.plain_name();
         match name {
             "action" | "estimate" | "outcome" => format!("an {name}"),
             "workflow" | "node" | "transition" | "task" | "step" | "prompt" | "model" | "rule" | "budget"
@@ -216,7 +221,7 @@ impl Shape {
     }
 
     /// The smallest thing one could write, if it is small enough to say in passing.
-    fn example(&self) -> Option<&'static str> {
+    pub(crate) fn example(&self) -> Option<&'static str> {
         match self.name {
             "strategy" => Some("{m_of_n: 3}"),
             "foreach" => Some("{items: state.files, as: file}"),

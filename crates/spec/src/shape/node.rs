@@ -143,7 +143,7 @@ const NODE_KEYS: &[Key] = &[
             word("fail", "The node fails as `timeout`."),
             word("retry", "It is tried again, up to 3 times."),
         ]),
-        "What happens then.",
+        "What happens when the time is over.",
     )
     .default("fail"),
     key("retry", RETRY_FORM, "With `steps` or an action kind: how often the task is tried.").default("not"),

@@ -120,7 +120,7 @@ const SYNCHRONIZATION: &Shape = &Shape {
                 word("fail", "The fan-in fails."),
                 word("proceed_with_available", "It fires with the branches that have arrived."),
             ]),
-            "What happens then.",
+            "What happens when the time is over.",
         )
         .default("fail"),
         key(
