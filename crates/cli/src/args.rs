@@ -52,7 +52,9 @@ pub(crate) enum Verb {
     Cancel(CancelArgs),
     Kill(KillArgs),
     Pause(PauseArgs),
+    #[command(visible_alias = "ps", alias = "ls")]
     List(ListArgs),
+    #[command(visible_alias = "status")]
     Show(ShowArgs),
     Watch(WatchArgs),
     Logs(LogsArgs),
@@ -74,14 +76,15 @@ pub(crate) enum Verb {
 /// Start a run and follow it until it ends or waits
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    wonder run hello.yaml --input who=world\n  \
+    wonder run hello.yaml -i who=world -i times:=3\n  \
     wonder run judge.yaml --input @question.json --input draft.style=short\n  \
     wonder run nightly.yaml --detach --label team=docs\n  \
     wonder run build.yaml -o json | jq .output")]
 pub(crate) struct RunArgs {
     /// The file that defines the workflow; of several workflows in it, the first is started
     pub file: PathBuf,
-    /// The run's input: a JSON object, @FILE, - for stdin, or KEY=VALUE; later ones are laid over earlier ones
+    /// The run's input: KEY=TEXT (by `input_schema` a number, true or false), KEY:=JSON, a JSON object, @FILE, or
+    /// - for stdin; later ones are laid over earlier ones
     #[arg(short, long = "input", value_name = "INPUT")]
     pub inputs: Vec<String>,
     /// Only record the start, print the run's id and leave
@@ -137,7 +140,7 @@ pub(crate) struct ForkArgs {
     /// Of a node in a fan-out, the branch
     #[arg(long, value_name = "I")]
     pub branch: Option<u32>,
-    /// Laid over the node's input: a JSON object, @FILE, - for stdin, or KEY=VALUE
+    /// Laid over the node's input: KEY=TEXT, KEY:=JSON, a JSON object, @FILE, or - for stdin
     #[arg(short, long = "input", value_name = "INPUT")]
     pub inputs: Vec<String>,
     /// Go on with the workflow of this file; it must have every node that the run is at
@@ -168,7 +171,8 @@ pub(crate) struct How {
 pub(crate) struct AnswerArgs {
     /// The gate as `wonder gates` lists it: RUN:NUMBER, or as much of it as is unique
     pub gate: String,
-    /// The answer: JSON, @FILE, - for stdin, or KEY=VALUE…; without it you are asked
+    /// The answer: KEY=TEXT… (by the gate's form a number, true or false), KEY:=JSON, JSON, @FILE, or - for
+    /// stdin; without it you are asked
     #[arg(value_name = "ANSWER", allow_negative_numbers = true)]
     pub answer: Vec<String>,
     #[command(flatten)]
@@ -178,17 +182,17 @@ pub(crate) struct AnswerArgs {
 /// Tell a run of an outside event, and follow it
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    wonder signal last paid amount=12\n  \
+    wonder signal last paid amount:=12 currency=EUR\n  \
     wonder signal 7Q2M4K1Z deployed '{\"version\": 3}' --key production")]
 pub(crate) struct SignalArgs {
     /// A run: its id, the beginning or end of it, or `last`
     pub run: String,
     /// The event's name, as its `wait_event` says it
     pub name: String,
-    /// What the event carries: JSON, @FILE, - for stdin, or KEY=VALUE… [default: null]
+    /// What the event carries: KEY=TEXT…, KEY:=JSON, JSON, @FILE, or - for stdin [default: null]
     #[arg(value_name = "PAYLOAD", allow_negative_numbers = true)]
     pub payload: Vec<String>,
-    /// The key that tells one such event from another: JSON, or a text
+    /// The key that tells one such event from another: a text, or JSON behind `:=`
     #[arg(long)]
     pub key: Option<String>,
     #[command(flatten)]
@@ -237,6 +241,13 @@ pub(crate) struct PauseArgs {
     pub by: Option<String>,
 }
 
+/// A run that is not over, waits for nobody, and that no process carries on.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
+fn statuses() -> Vec<&'static str> {
+    Status::ALL.map(Status::as_str).into_iter().chain([INTERRUPTED]).collect()
+}
+
 /// List runs, the newest first
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -249,7 +260,7 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
     /// Only runs that are so
-    #[arg(long, value_parser = Status::ALL.map(Status::as_str))]
+    #[arg(long, value_parser = statuses())]
     pub status: Option<String>,
     /// Only runs that have this label; of several, all of them
     #[arg(long = "label", value_name = "KEY=VALUE")]

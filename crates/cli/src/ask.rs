@@ -7,6 +7,7 @@ use wonder_core::Value;
 use wonder_engine::GateView;
 
 use crate::form::{Field, FieldKind, fields, violations};
+use crate::typing::spoken;
 use crate::view::words::clean;
 
 /// The answer, or nothing if the person gave up or the input ended.
@@ -163,10 +164,6 @@ fn value_of(kind: &FieldKind, line: &str) -> Result<Value, String> {
     }
 }
 
-fn spoken(choice: &Value) -> String {
-    choice.as_str().map_or_else(|| choice.to_string(), str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +184,8 @@ mod tests {
             assignees: Vec::new(),
             opened_at: Time(0),
             deadline: None,
+            visit: None,
+            item: Value::Null,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::screen::{Screen, now};
 use crate::view::frame::{Canvas, Output, frame};
 use crate::view::paint::Paint;
 use crate::view::plain::Narrator;
+use crate::view::tree::Background;
 use wonder_engine::run_tree::RunTree;
 
 /// Fifteen frames a second are enough to look alive.
@@ -32,11 +33,11 @@ pub(crate) enum Display {
 
 impl Display {
     /// `since`: what happened before is known to the person already.
-    pub(crate) fn new(run: &str, since: Option<Time>, screen: &Screen) -> Display {
+    pub(crate) fn new(run: &str, since: Option<Time>, background: Background, screen: &Screen) -> Display {
         if screen.json {
             Display::Silent
         } else if screen.live {
-            Display::Live(Box::new(Live::new(run, screen.err)))
+            Display::Live(Box::new(Live::new(run, background, screen.err)))
         } else {
             Display::Plain { narrator: Box::new(Narrator::new(run, since, screen.err)), logs: 0 }
         }
@@ -97,6 +98,7 @@ impl Display {
 #[derive(Debug)]
 pub(crate) struct Live {
     run_tree: RunTree,
+    background: Background,
     output: Output,
     logs: u64,
     paint: Paint,
@@ -106,9 +108,10 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    fn new(run: &str, paint: Paint) -> Live {
+    fn new(run: &str, background: Background, paint: Paint) -> Live {
         Live {
             run_tree: RunTree::new(run),
+            background,
             output: Output::default(),
             logs: 0,
             paint,
@@ -138,7 +141,7 @@ impl Live {
         // A line that fills the screen would make the terminal wrap: one column stays free.
         let width = usize::from(width).saturating_sub(1).max(20);
         let canvas = Canvas { width, height: usize::from(height).max(4), now, turn, paint: self.paint };
-        let lines = frame(&self.run_tree, &self.output, canvas);
+        let lines = frame(&self.run_tree, &self.background, &self.output, canvas);
         if lines == self.drawn {
             return;
         }

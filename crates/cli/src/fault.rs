@@ -1,10 +1,12 @@
 //! Why a verb could not do what it was asked: where, what, why, and what to do now.
 
 use serde_json::{Value as Json, json};
-use wonder_engine::{EngineError, ErrorCode};
+use wonder_core::Value;
+use wonder_engine::{Cause, EngineError, ErrorCode};
 use wonder_spec::Diagnostics;
 
 use crate::exit::Exit;
+use crate::form::choices;
 use crate::hints::hint;
 use crate::view::paint::{Paint, Tone};
 
@@ -46,6 +48,19 @@ impl Fault {
             Fault::Engine { error, .. } => Fault::Engine { error, run: Some(run.to_owned()) },
             other => other,
         }
+    }
+
+    /// The same, with what can be typed where something did not fit its schema.
+    pub(crate) fn takes(self, schema: &Value) -> Fault {
+        let Fault::Engine { error, run } = self else { return self };
+        let misfit =
+            matches!(error.cause.as_deref(), Some(Cause::BadRunInput { .. } | Cause::BadAnswer { .. }));
+        if !misfit || schema.is_null() {
+            return Fault::Engine { error, run };
+        }
+        let before = error.help.as_ref().map_or(String::new(), |help| format!("{help} "));
+        let help = format!("{before}What it takes: {}", choices(schema));
+        Fault::Engine { error: error.help(help), run }
     }
 
     pub(crate) fn exit(&self) -> Exit {

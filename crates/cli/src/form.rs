@@ -7,6 +7,7 @@ use wonder_core::Value;
 use wonder_core::schema::Schema;
 use wonder_core::value::Map;
 
+use crate::typing::{self, Key, Takes, spoken};
 use crate::view::words::shell_word;
 
 /// How deep an example follows a schema.
@@ -41,7 +42,7 @@ pub(crate) fn fields(form: &Value) -> Option<Vec<Field>> {
             name: name.to_string(),
             about: about(schema),
             required: is_required(form, name),
-            kind: kind(schema),
+            kind: kind(form, schema),
         })
         .collect();
     fields.sort_by_key(|field| !field.required);
@@ -58,16 +59,41 @@ fn about(schema: &Value) -> String {
     text.unwrap_or("").to_owned()
 }
 
-fn kind(schema: &Value) -> FieldKind {
-    if let Some(choices) = schema.get("enum").and_then(Value::as_list) {
-        return FieldKind::Choice(choices.to_vec());
+fn kind(form: &Value, schema: &Value) -> FieldKind {
+    let takes = typing::takes(form, schema);
+    if !takes.choices.is_empty() && takes.types.is_empty() && !takes.anything {
+        return FieldKind::Choice(takes.choices);
     }
-    match schema.get("type").and_then(Value::as_str) {
-        Some("boolean") => FieldKind::YesNo,
-        Some("integer") => FieldKind::Integer,
-        Some("number") => FieldKind::Number,
-        Some("string") => FieldKind::Text,
+    match takes.types.as_slice() {
+        _ if takes.anything => FieldKind::Json,
+        [one] if one == "boolean" => FieldKind::YesNo,
+        [one] if one == "integer" => FieldKind::Integer,
+        [one] if one == "number" => FieldKind::Number,
+        [one] if one == "string" => FieldKind::Text,
         _ => FieldKind::Json,
+    }
+}
+
+/// All that can be typed behind `wonder answer GATE`: `ok=true|false [comment=TEXT]`.
+pub(crate) fn choices(form: &Value) -> String {
+    if form.is_null() {
+        return "anything: key=text, key:=JSON, or JSON".to_owned();
+    }
+    let Some(fields) = fields(form) else { return typing::takes(form, form).spelt() };
+    let spelt = |field: &Field| {
+        let text = match key_takes(form, &field.name).spelt() {
+            json if json == "JSON" => format!("{}:=JSON", field.name),
+            text => format!("{}={text}", field.name),
+        };
+        if field.required { text } else { format!("[{text}]") }
+    };
+    fields.iter().map(spelt).collect::<Vec<_>>().join(" ")
+}
+
+fn key_takes(form: &Value, name: &str) -> Takes {
+    match typing::key(form, &[name.into()]) {
+        Key::At(schema) => typing::takes(form, schema),
+        Key::Free | Key::Unknown { .. } => Takes { anything: true, ..Takes::default() },
     }
 }
 
@@ -173,25 +199,28 @@ fn example_text(schema: &Value) -> String {
     filled.chars().take(most).collect()
 }
 
-/// An answer as it is typed behind `wonder answer GATE`: as `key=value` where that is shorter and says the
-/// same, else as JSON.
-pub(crate) fn typed(answer: &Value) -> String {
-    let pairs = answer
-        .as_map()
-        .filter(|map| !map.is_empty())
-        .and_then(|map| map.iter().map(|(key, value)| pair(key, value)).collect::<Option<Vec<String>>>());
+/// An answer as it is typed behind `wonder answer GATE`, so that by the form it is read as that answer.
+pub(crate) fn typed(answer: &Value, form: &Value) -> String {
+    if let Value::String(text) = answer
+        && !form.is_null()
+        && typing::takes(form, form).takes_text()
+        && Value::from_json_str(text).is_err()
+    {
+        return shell_word(text);
+    }
+    let pairs = answer.as_map().filter(|map| !map.is_empty()).and_then(|map| {
+        map.iter().map(|(key, value)| pair(form, key, value)).collect::<Option<Vec<String>>>()
+    });
     pairs.map_or_else(|| shell_word(&answer.to_string()), |pairs| pairs.join(" "))
 }
 
-fn pair(key: &str, value: &Value) -> Option<String> {
+fn pair(form: &Value, key: &str, value: &Value) -> Option<String> {
     let simple = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let text = match value {
-        // A text that reads as JSON would become something else.
-        Value::String(text) if Value::from_json_str(text).is_err() => text.to_string(),
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Null => value.to_string(),
-        _ => return None,
+    let text = match key_takes(form, key).value(&spoken(value)) {
+        Ok(read) if read == *value => format!("{key}={}", spoken(value)),
+        _ => format!("{key}:={value}"),
     };
-    (!key.is_empty() && key.chars().all(simple)).then(|| shell_word(&format!("{key}={text}")))
+    (!key.is_empty() && key.chars().all(simple)).then(|| shell_word(&text))
 }
 
 #[cfg(test)]
@@ -205,20 +234,20 @@ mod tests {
     #[test]
     fn an_example_fits_the_form_it_is_for() {
         let forms = [
-            (r#"null"#, "ok=true"),
+            (r#"null"#, "ok:=true"),
             (r#"{"type":"object","required":["ok"],"properties":{"ok":{"type":"boolean"}}}"#, "ok=true"),
             (
                 r#"{"type":"object","required":["action"],"additionalProperties":false,"properties":{
                     "action":{"enum":["raise","abort"]},"usd":{"type":"number","exclusiveMinimum":0}}}"#,
                 "action=raise",
             ),
-            (r#"{"type":"string","minLength":6}"#, r#"'"textxx"'"#),
+            (r#"{"type":"string","minLength":6}"#, "textxx"),
             (r#"{"type":"integer","minimum":3}"#, "3"),
             (r#"{"type":"object","minProperties":1,"properties":{"note":{"type":"string"}}}"#, "note=text"),
             (
                 r#"{"type":"object","required":["tags"],"properties":{"tags":{"type":"array","minItems":1,
                     "items":{"type":"string"}}}}"#,
-                r#"'{"tags":["text"]}'"#,
+                r#"'tags=["text"]'"#,
             ),
             (
                 r#"{"type":"object","required":["zip"],"properties":{"zip":{"enum":["0123","7"]}}}"#,
@@ -226,11 +255,29 @@ mod tests {
             ),
         ];
         for (form, typed_as) in forms {
-            let answer = example(&value(form)).unwrap_or_else(|| panic!("no example for {form}"));
-            assert_eq!(typed(&answer), typed_as, "{form}");
+            let form = value(form);
+            let answer = example(&form).unwrap_or_else(|| panic!("no example for {form}"));
+            assert_eq!(typed(&answer, &form), typed_as, "{form}");
         }
         // Nothing that is made up matches a pattern: say nothing rather than something wrong.
         assert_eq!(example(&value(r#"{"type":"string","pattern":"^[0-9]{5}$"}"#)), None);
+    }
+
+    #[test]
+    fn all_choices_of_a_form_are_spelt_out() {
+        let cases = [
+            ("null", "anything: key=text, key:=JSON, or JSON"),
+            (r#"{"type":"boolean"}"#, "true|false"),
+            (r#"{"enum":["ship","drop"]}"#, "ship|drop"),
+            (
+                r#"{"required":["action"],"properties":{"action":{"enum":["raise","abort"]},
+                    "usd":{"type":"number"},"why":{"type":["string","null"]},"more":{"type":"object"}}}"#,
+                "action=raise|abort [more:=JSON] [usd=NUMBER] [why=TEXT|null]",
+            ),
+        ];
+        for (form, spelt) in cases {
+            assert_eq!(choices(&value(form)), spelt, "{form}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What can be typed next, by what went wrong. Engines give causes; command lines are named here and nowhere
 //! else.
 
+use wonder_core::RunStatus;
 use wonder_core::input::Operation;
 use wonder_engine::{Cause, EngineError};
 
@@ -21,11 +22,7 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
             "wonder fork RUN --from NODE --definition FILE makes a new run that goes on from before that."
         }
         Cause::CannotFork => "wonder show RUN lists the nodes it has been to.",
-        Cause::WrongStatus { operation, .. } => match operation {
-            Operation::Resume => "wonder retry RUN goes on with a run that failed or was cancelled.",
-            Operation::Retry => "wonder resume RUN goes on with a run that was paused or interrupted.",
-            _ => "wonder show RUN says how it stands.",
-        },
+        Cause::WrongStatus { operation, status } => wrong_status(*operation, *status),
         Cause::GateClosed { .. } | Cause::AnsweredAlready { .. } => "wonder show RUN says how it stands.",
         Cause::DefinitionRefused { .. } => "wonder validate FILE says where.",
         Cause::SetAside { run } => return Some(format!("Please report it with `wonder events {run}`.")),
@@ -40,4 +37,23 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         | Cause::OtherVersion => return None,
     };
     Some(text.replace("RUN", run.unwrap_or("RUN")))
+}
+
+/// What fits the status that the run is in; never the verb that was just refused, nor one that would be.
+fn wrong_status(operation: Operation, status: RunStatus) -> &'static str {
+    match (operation, status) {
+        (_, RunStatus::Completed) => {
+            "It is done; wonder fork RUN --from NODE makes a new run from any of its nodes."
+        }
+        (
+            Operation::Resume | Operation::Pause,
+            RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled,
+        ) => "wonder retry RUN tries again what failed or was cancelled.",
+        (Operation::ResumeAtGate, _) => "wonder gates RUN shows what it asks.",
+        (Operation::Retry, RunStatus::Paused) => {
+            "Nothing in it has failed for good; wonder why RUN says what it waits for."
+        }
+        (Operation::Retry, _) => "Nothing in it has failed for good; wonder show RUN says how it stands.",
+        _ => "wonder show RUN says how it stands.",
+    }
 }

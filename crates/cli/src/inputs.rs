@@ -1,5 +1,5 @@
-//! Values as they are typed: a JSON text, `@file`, `-` for stdin, or `key=value`. Several are laid over each
-//! other, the later over the earlier.
+//! Values as they are typed: a JSON text, `@file`, `-` for stdin, `key=text` or `key:=JSON`. Several are laid
+//! over each other, the later over the earlier. What the text of a pair becomes is for the schema to say.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -9,35 +9,89 @@ use wonder_core::value::Map;
 use wonder_core::{Time, Value};
 
 use crate::fault::Fault;
+use crate::form;
+use crate::typing::{self, Key};
 
-/// An object, as a run's input is; nothing typed is an empty one.
-pub(crate) fn object(flag: &str, texts: &[String]) -> Result<Value, Fault> {
-    let mut whole = Value::empty_map();
-    for text in texts {
-        let value = one(flag, text)?;
-        if value.as_map().is_none() {
-            let message = format!("{flag}: expected a JSON object, found {}", found(&value));
-            return Err(
-                Fault::usage(message).help(format!("write {flag} key=value, or {flag} '{{\"key\": …}}'"))
-            );
-        }
-        lay_over(&mut whole, value);
+/// What something is typed for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'w> {
+    /// The flag, or the name that stands in the usage.
+    pub name: &'static str,
+    /// A JSON Schema; null says nothing.
+    pub schema: &'w Value,
+    /// Whose schema that is, in an error.
+    pub by: &'static str,
+}
+
+impl<'w> Wanted<'w> {
+    pub(crate) fn input(schema: &'w Value) -> Wanted<'w> {
+        Wanted { name: "--input", schema, by: "the workflow's input_schema" }
     }
-    Ok(whole)
+
+    pub(crate) fn answer(form: &'w Value) -> Wanted<'w> {
+        Wanted { name: "ANSWER", schema: form, by: "the gate's form" }
+    }
+
+    /// Nobody says what it has to be.
+    pub(crate) fn free(name: &'static str) -> Wanted<'static> {
+        Wanted { name, schema: &Value::Null, by: "" }
+    }
+
+    /// Of an argument that is a flag's, with the flag before it.
+    fn typed(&self, text: &str) -> String {
+        if self.name.starts_with('-') { format!("{} {text}", self.name) } else { text.to_owned() }
+    }
+}
+
+/// An object, as a run's input is; nothing typed is an empty one. All that does not fit is said at once.
+pub(crate) fn object(wanted: &Wanted<'_>, texts: &[String]) -> Result<Value, Fault> {
+    let mut whole = Value::empty_map();
+    let mut problems = Vec::new();
+    for text in texts {
+        match one(wanted, text) {
+            Ok(value) if value.as_map().is_some() => lay_over(&mut whole, value),
+            Ok(value) => {
+                let message = format!("{}: expected a JSON object, found {}", wanted.name, found(&value));
+                let help =
+                    format!("write {0}, or {1}", wanted.typed("key=value"), wanted.typed("'{\"key\": …}'"));
+                problems.push((message, help));
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(whole) } else { Err(said(problems)) }
 }
 
 /// Any value, as an answer or an event's payload is; none if nothing is typed.
-pub(crate) fn any(name: &str, texts: &[String]) -> Result<Option<Value>, Fault> {
+pub(crate) fn any(wanted: &Wanted<'_>, texts: &[String]) -> Result<Option<Value>, Fault> {
     match texts {
         [] => Ok(None),
-        [one_text] => one(name, one_text).map(Some),
-        many => object(name, many).map(Some),
+        [text] => match as_a_whole(wanted, text) {
+            Some(value) => Ok(Some(value)),
+            None => one(wanted, text).map(Some).map_err(|problem| said(vec![problem])),
+        },
+        many => object(wanted, many).map(Some),
     }
 }
 
-/// One text that is JSON if it reads as JSON, else itself.
-pub(crate) fn json_or_text(text: &str) -> Value {
-    Value::from_json_str(text).unwrap_or_else(|_| Value::str(text))
+/// A text for a form that is no object: JSON if that fits the form, else the text itself if the form takes one.
+fn as_a_whole(wanted: &Wanted<'_>, text: &str) -> Option<Value> {
+    let takes = typing::takes(wanted.schema, wanted.schema);
+    let is_whole = !takes.anything && !takes.types.iter().any(|kind| kind == "object");
+    let fits = |value: &Value| form::violations(wanted.schema, value).is_empty();
+    let is_elsewhere = text == "-" || text.starts_with('@');
+    if !is_whole || is_elsewhere || Value::from_json_str(text).is_ok_and(|value| fits(&value)) {
+        return None;
+    }
+    takes.value(text).ok()
+}
+
+/// One text that is JSON behind `:=`, else itself.
+pub(crate) fn key(flag: &'static str, text: &str) -> Result<Value, Fault> {
+    match text.strip_prefix(":=") {
+        Some(json) => parse(&format!("{flag} {text}"), json).map_err(|problem| said(vec![problem])),
+        None => Ok(Value::str(text)),
+    }
 }
 
 /// `key=value`, for labels.
@@ -48,17 +102,33 @@ pub(crate) fn pair(flag: &str, text: &str) -> Result<(String, String), Fault> {
     }
 }
 
-fn one(name: &str, text: &str) -> Result<Value, Fault> {
+/// What is wrong, and what to do now.
+type Problem = (String, String);
+
+fn said(mut problems: Vec<Problem>) -> Fault {
+    if problems.len() == 1 {
+        let (message, help) = problems.remove(0);
+        return Fault::usage(message).help(help);
+    }
+    let lines: Vec<String> =
+        problems.iter().map(|(message, help)| format!("\n  {message}\n    {help}")).collect();
+    Fault::usage(format!("{} things that were typed do not fit:{}", problems.len(), lines.concat()))
+}
+
+fn one(wanted: &Wanted<'_>, text: &str) -> Result<Value, Problem> {
+    let name = wanted.name;
     if text == "-" {
         let mut read = String::new();
         let done = std::io::stdin().lock().read_to_string(&mut read);
-        done.map_err(|error| Fault::usage(format!("{name} -: cannot read stdin: {error}")))?;
+        done.map_err(|error| {
+            (format!("{name} -: cannot read stdin: {error}"), "pipe JSON into it".to_owned())
+        })?;
         return parse(&format!("{name} - (stdin)"), &read);
     }
     if let Some(path) = text.strip_prefix('@') {
         let read = std::fs::read_to_string(path).map_err(|error| {
-            Fault::usage(format!("{name} @{path}: cannot read the file: {error}"))
-                .help("the path is relative to the working directory")
+            let message = format!("{name} @{path}: cannot read the file: {error}");
+            (message, "the path is relative to the working directory".to_owned())
         })?;
         return parse(path, &read);
     }
@@ -66,17 +136,48 @@ fn one(name: &str, text: &str) -> Result<Value, Fault> {
         return Ok(value);
     }
     match text.split_once('=') {
-        Some((key, value)) if is_path(key) => Ok(nested(key, json_or_text(value))),
+        Some((key, json)) if key.strip_suffix(':').is_some_and(is_path) => {
+            let value = parse(&wanted.typed(text), json).map_err(|(message, _)| {
+                (message, format!("behind := stands JSON; a text is written {}", key.replace(':', "=text")))
+            })?;
+            Ok(nested(&key[..key.len() - 1], value))
+        }
+        Some((key, value)) if is_path(key) => paired(wanted, key, value),
         _ if text.trim_start().starts_with(['{', '[', '"']) => parse(name, text),
-        _ => Err(Fault::usage(format!("{name}: `{text}` is neither JSON nor KEY=VALUE"))
-            .help("a text in JSON has quotes: '\"text\"'")),
+        _ => Err((
+            format!("{name}: `{text}` is neither JSON nor KEY=VALUE"),
+            "a text in JSON has quotes: '\"text\"'".to_owned(),
+        )),
     }
 }
 
-fn parse(place: &str, text: &str) -> Result<Value, Fault> {
+/// `key=text`, by what the schema says of the key.
+fn paired(wanted: &Wanted<'_>, key: &str, text: &str) -> Result<Value, Problem> {
+    let typed = wanted.typed(&format!("{key}={text}"));
+    let path: Vec<Arc<str>> = key.split('.').map(Arc::from).collect();
+    let value = match typing::key(wanted.schema, &path) {
+        Key::Free => Value::str(text),
+        Key::At(schema) => typing::takes(wanted.schema, schema).value(text).map_err(|misfit| {
+            let message = format!("{typed}: `{key}` is {} by {}", misfit.expected, wanted.by);
+            (message, format!("type {}", wanted.typed(&format!("{key}{}", misfit.instead))))
+        })?,
+        Key::Unknown { known, near } => {
+            let message = format!("{typed}: there is no key `{key}` by {}", wanted.by);
+            let help = match near {
+                Some(near) => format!("did you mean {near}? The keys are {}", known.join(", ")),
+                None if known.is_empty() => "it has no keys".to_owned(),
+                None => format!("the keys are {}", known.join(", ")),
+            };
+            return Err((message, help));
+        }
+    };
+    Ok(nested(key, value))
+}
+
+fn parse(place: &str, text: &str) -> Result<Value, Problem> {
     Value::from_json_str(text).map_err(|error| {
-        Fault::usage(format!("{place}: this is not JSON: {error}"))
-            .help("JSON wants double quotes around keys and texts, and no comma at the end")
+        let help = "JSON wants double quotes around keys and texts, and no comma at the end";
+        (format!("{place}: this is not JSON: {error}"), help.to_owned())
     })
 }
 
@@ -148,8 +249,12 @@ mod tests {
     }
 
     fn typed(texts: &[&str]) -> Result<String, String> {
+        typed_for(&Value::Null, texts)
+    }
+
+    fn typed_for(schema: &Value, texts: &[&str]) -> Result<String, String> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        match object("--input", &texts) {
+        match object(&Wanted::input(schema), &texts) {
             Ok(value) => Ok(value.to_string()),
             Err(fault) => Err(fault.render(crate::view::paint::Paint::NONE)),
         }
@@ -159,12 +264,34 @@ mod tests {
     fn later_inputs_are_laid_over_earlier_ones() {
         assert_eq!(typed(&[]).unwrap(), "{}");
         assert_eq!(
-            typed(&[r#"{"a":{"x":1,"y":[1]},"b":"old"}"#, "a.x=2", "b=new text", "c=[1,2]", "d="]).unwrap(),
+            typed(&[r#"{"a":{"x":1,"y":[1]},"b":"old"}"#, "a.x:=2", "b=new text", "c:=[1,2]", "d="]).unwrap(),
             r#"{"a":{"x":2,"y":[1]},"b":"new text","c":[1,2],"d":""}"#
         );
+    }
+
+    #[test]
+    fn a_text_stays_a_text_unless_it_is_written_as_json() {
         assert_eq!(
-            typed(&["n=1", "t=01", "q=\"1\"", "e=a=b"]).unwrap(),
-            r#"{"e":"a=b","n":1,"q":"1","t":"01"}"#
+            typed(&["version=1.10", "t=01", "b=true", "e=a=b", "v:=1.10", "q:=\"1\""]).unwrap(),
+            r#"{"b":"true","e":"a=b","q":"1","t":"01","v":1.1,"version":"1.10"}"#
+        );
+    }
+
+    #[test]
+    fn a_schema_says_what_a_text_is() {
+        let schema = Value::from_json_str(
+            r#"{"type":"object","additionalProperties":false,"properties":{"version":{"type":"string"},
+            "n":{"type":"integer"},"at":{"properties":{"line":{"type":"number"}}},"tags":{"type":"array"}}}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            typed_for(&schema, &["version=1.10", "n=7", "at.line=1.5", "tags=[\"a\"]"]).unwrap(),
+            r#"{"at":{"line":1.5},"n":7,"tags":["a"],"version":"1.10"}"#
+        );
+        insta::assert_snapshot!(typed_for(&schema, &["n=many"]).unwrap_err());
+        insta::assert_snapshot!(
+            "several_misfits",
+            typed_for(&schema, &["n=1.5", "tags=a,b", "vesion=1", "n:=x"]).unwrap_err()
         );
     }
 
@@ -192,10 +319,24 @@ mod tests {
     fn an_answer_may_be_anything() {
         let any = |texts: &[&str]| {
             let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-            any("ANSWER", &texts).unwrap().map(|value| value.to_string())
+            any(&Wanted::free("ANSWER"), &texts).unwrap().map(|value| value.to_string())
         };
         assert_eq!(any(&[]), None);
         assert_eq!(any(&["true"]).unwrap(), "true");
-        assert_eq!(any(&["ok=true", "why=nice work"]).unwrap(), r#"{"ok":true,"why":"nice work"}"#);
+        assert_eq!(any(&["ok:=true", "why=nice work"]).unwrap(), r#"{"ok":true,"why":"nice work"}"#);
+    }
+
+    #[test]
+    fn an_answer_that_is_no_object_needs_no_quotes() {
+        let whole = |form: &str, text: &str| {
+            let form = Value::from_json_str(form).unwrap();
+            any(&Wanted::answer(&form), &[text.to_owned()]).unwrap().unwrap().to_string()
+        };
+        assert_eq!(whole(r#"{"type":"string"}"#, "go on"), r#""go on""#);
+        assert_eq!(whole(r#"{"type":"string"}"#, "7"), r#""7""#);
+        assert_eq!(whole(r#"{"type":"string"}"#, "\"go on\""), r#""go on""#);
+        assert_eq!(whole(r#"{"type":"string"}"#, "a=b"), r#""a=b""#);
+        assert_eq!(whole(r#"{"type":"integer"}"#, "7"), "7");
+        assert_eq!(whole(r#"{"enum":["yes","no"]}"#, "no"), r#""no""#);
     }
 }

@@ -20,6 +20,7 @@ mod secrets;
 mod session;
 #[cfg(test)]
 mod stage;
+mod typing;
 mod verbs;
 mod view;
 
@@ -32,7 +33,7 @@ use verbs::{act, answer, cost, explain, look, plan, run, stream, write};
 
 fn main() -> ExitCode {
     let Cli { common, verb } = Cli::parse();
-    let session = Session::new(&common);
+    let session = Session::new(&common, matches!(verb, Verb::Run(_)));
     let (screen, engine) = (&session.screen, &session);
     let done = match verb {
         // A run, until it ends or waits.

@@ -23,12 +23,20 @@ pub(crate) struct Session {
     pub screen: Screen,
     pub around: Surroundings,
     home: Option<PathBuf>,
+    /// The verb may be the first in a home.
+    makes_home: bool,
 }
 
 impl Session {
-    pub(crate) fn new(common: &Common) -> Session {
+    /// `makes_home`: a directory that is named and not there is made, not mistaken.
+    pub(crate) fn new(common: &Common, makes_home: bool) -> Session {
         let screen = Screen::new(common.output);
-        Session { screen, around: Surroundings::real(), home: common.home.clone() }
+        Session { screen, around: Surroundings::real(), home: common.home.clone(), makes_home }
+    }
+
+    /// Where runs are kept.
+    pub(crate) fn home(&self) -> Result<PathBuf, Fault> {
+        Ok(Config::read(self.home.as_deref(), &self.around)?.home)
     }
 
     /// Runs a verb that waits for an engine.
@@ -50,6 +58,10 @@ impl Session {
 
     fn options(&self, purpose: Purpose) -> Result<Options, Fault> {
         let config = Config::read(self.home.as_deref(), &self.around)?;
+        if self.home.is_some() && !self.makes_home && !config.home.is_dir() {
+            let message = format!("--home {}: there is no such directory", config.home.display());
+            return Err(Fault::usage(message).help("only `wonder run` makes a new one"));
+        }
         let mut options = Options::new(config.home);
         options.durability = if config.durable { Durability::Full } else { Durability::Normal };
         options.tasks_max = config.tasks_max;

@@ -19,6 +19,7 @@ use wonder_engine::{
 };
 
 use wonder_engine::run_tree::RunTree;
+use wonder_engine::timeline::Timeline;
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START: Time = Time(1_767_225_600_000);
@@ -227,8 +228,11 @@ impl Stage {
     }
 
     pub(crate) fn why(&self) -> Vec<Why> {
-        let because = |waiting| Why { run: ROOT.to_owned(), reason: WhyReason::Run(waiting) };
-        self.runs[ROOT].run.why().into_iter().map(because).collect()
+        let run = &self.runs[ROOT].run;
+        let ended = WhyReason::of_end(run, self.run_tree().root());
+        let reasons = run.why().into_iter().map(WhyReason::Run);
+        let reasons = reasons.chain(ended.into_iter().filter(|_| run.status().is_end()));
+        reasons.map(|reason| Why { run: ROOT.to_owned(), reason }).collect()
     }
 
     /// The definition of the root run.
@@ -242,28 +246,11 @@ impl Stage {
     }
 
     pub(crate) fn gates(&self) -> Vec<GateView> {
-        let mut gates = Vec::new();
-        for (id, hosted) in &self.runs {
-            for (number, gate) in hosted.run.gates() {
-                let node = gate.token.and_then(|token| hosted.run.tokens().find(|t| t.id == token));
-                let node = node.map(|t| hosted.run.graph().nodes[t.node as usize].reference.to_string());
-                gates.push(GateView {
-                    id: format!("{id}:{number}"),
-                    run: id.to_string(),
-                    root: ROOT.to_owned(),
-                    workflow: hosted.run.graph().name.to_string(),
-                    node,
-                    kind: gate.record.kind,
-                    title: gate.record.title.clone(),
-                    body: gate.record.body.clone(),
-                    form: gate.record.form.clone(),
-                    assignees: gate.assignees.iter().map(ToString::to_string).collect(),
-                    opened_at: gate.opened_at,
-                    deadline: gate.deadline,
-                });
-            }
-        }
-        gates
+        let tree = self.run_tree();
+        let open = |(run, timeline): (&String, &Timeline)| {
+            GateView::open_in(&self.row_of(&Name::from(run.as_str())), timeline)
+        };
+        tree.runs.iter().flat_map(open).collect()
     }
 
     pub(crate) fn row(&self) -> RunRow {
@@ -294,6 +281,7 @@ impl Stage {
             driven: !ended,
             labels: BTreeMap::new(),
             file: None,
+            closed_ms: self.run_tree().runs.get(&**id).map_or(0, Timeline::closed_ms),
         }
     }
 
@@ -321,7 +309,7 @@ impl Stage {
             waiting: waiting.collect(),
             quiet,
             metrics: run.metrics().clone(),
-            duration_ms: row.ended_at.unwrap_or(self.now).since(row.started_at),
+            duration_ms: row.took_ms(self.now),
             budget_usd_micros: run.graph().budget.and_then(|budget| budget.usd_micros),
             children: self.runs.keys().filter(|id| &***id != ROOT).map(ToString::to_string).collect(),
             row,

@@ -13,7 +13,7 @@ pub(crate) mod result;
 mod row;
 pub(crate) mod show;
 pub(crate) mod table;
-mod tree;
+pub(crate) mod tree;
 mod walk;
 pub(crate) mod why;
 pub(crate) mod words;

@@ -4,6 +4,7 @@
 //! another process that owns the database, or Temporal. Everything here is data that serialises, so that a
 //! request can be passed on as it is. No IO, no async runtime: a pending answer is a boxed future.
 
+pub mod ahead;
 pub mod cost;
 mod error;
 mod request;

@@ -210,6 +210,8 @@ pub struct Filter {
     pub workflow: Option<String>,
     /// `waiting` included, which is derived.
     pub status: Option<Status>,
+    /// Only those that are not over and wait for nobody, and that no engine carries on.
+    pub interrupted: bool,
     pub project: Option<String>,
     /// Runs that this one called itself.
     pub parent: Option<String>,

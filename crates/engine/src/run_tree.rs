@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::timeline::{Timeline, Visit};
 use crate::{Engine, Follow, Reply};
-use wonder_core::TokenStatus;
 use wonder_core::event::{BranchRef, Event, EventKind, NewChild, TokenId};
 use wonder_core::graph::names::{DagPart, dag_part};
+use wonder_core::{TokenStatus, Value};
 
 /// How much of a run's events is asked for at once.
 const EVENTS_AT_ONCE: u32 = 5_000;
@@ -150,8 +150,15 @@ impl dyn Engine + '_ {
     }
 }
 
-/// The node and, in a fan-out, the numbers of its branches from the outermost in: `judge[2]`, `vote[0.3]`.
+/// The node and, in a fan-out, the numbers of its branches from the outermost in: `judge[2]`, `vote[0.3]`; from
+/// its second visit on, in a loop, which one it is: `draft (turn 2)`.
 pub fn visit_label(timeline: &Timeline, visit: &Visit) -> String {
+    let place = place_label(timeline, visit);
+    if visit.turn > 1 { format!("{place} (turn {})", visit.turn) } else { place }
+}
+
+/// The same without the turn: where, not when.
+pub fn place_label(timeline: &Timeline, visit: &Visit) -> String {
     let mut path = Vec::new();
     let mut next = visit.branch;
     while let Some(BranchRef { group, branch }) = next {
@@ -162,6 +169,13 @@ pub fn visit_label(timeline: &Timeline, visit: &Visit) -> String {
     path.reverse();
     let name = node_name(&visit.node);
     if path.is_empty() { name.to_owned() } else { format!("{name}[{}]", path.join(".")) }
+}
+
+/// What the visit's branch works on; null outside of a `foreach`.
+pub fn item_of<'t>(timeline: &'t Timeline, visit: &Visit) -> &'t Value {
+    let group = visit.branch.and_then(|at| Some((timeline.groups.get(&at.group)?, at.branch)));
+    let item = group.and_then(|(group, branch)| group.items.as_list()?.get(branch as usize));
+    item.unwrap_or(&Value::Null)
 }
 
 /// As it is written in the file: the inner nodes of a dag's `foreach` carry marks behind their ref.

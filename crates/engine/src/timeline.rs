@@ -4,6 +4,7 @@
 //! A fold over events, for whoever shows a run: the live tree, `show`, `cost`, the timeline. The run itself
 //! forgets what has ended; this remembers it. It decides nothing and is stored nowhere.
 
+mod axis;
 mod gate;
 mod group;
 mod token;
@@ -11,6 +12,7 @@ mod visit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use axis::Axis;
 pub use gate::{GateAnswer, GateEnd, GateHistory};
 pub use group::GroupView;
 use serde::Serialize;
@@ -35,6 +37,8 @@ pub struct Timeline {
     pub started_at: Time,
     pub last_at: Time,
     pub ended_at: Option<Time>,
+    /// When it was forked from another run; what came before was copied.
+    pub forked_at: Option<Time>,
     pub visits: BTreeMap<TokenId, Visit>,
     pub groups: BTreeMap<GroupId, GroupView>,
     /// Every gate that was ever opened.
@@ -56,6 +60,10 @@ pub struct Timeline {
     pauses: BTreeSet<PauseReason>,
     /// Ended tokens that a retry of the run puts back.
     kept: BTreeSet<TokenId>,
+    /// From each end to the retry after it.
+    closed: Vec<(Time, Time)>,
+    /// How often each node was visited so far in each branch.
+    turns: BTreeMap<(Name, Option<BranchRef>), u32>,
 }
 
 /// A change to how the run goes on.
@@ -279,6 +287,7 @@ impl Timeline {
 
     /// What a retry is to mend is open again, and so are the groups around it.
     fn reopen(&mut self, now: Now) {
+        self.closed.extend(self.ended_at.map(|ended_at| (ended_at, now.at)));
         (self.status, self.ended_at) = (RunStatus::Running, None);
         for token in std::mem::take(&mut self.kept) {
             self.reopen_visit(token, now);

@@ -10,10 +10,14 @@ pub use graph::{EdgeView, GraphView, NodeKind, NodeView, SpreadView, extended};
 use serde::{Deserialize, Serialize};
 pub use visit::{GateDetails, VisitView};
 use wonder_core::error::Failure;
-use wonder_core::event::{Event, GateKind};
+use wonder_core::event::{Event, GateKind, TokenId};
 use wonder_core::run::Waiting;
-use wonder_core::state::Metrics;
-use wonder_core::{RunStatus, Time, Value};
+use wonder_core::state::{Closing, Metrics};
+use wonder_core::{Run, RunStatus, Time, Value};
+
+use crate::ahead::ahead;
+use crate::run_tree::visit_label;
+use crate::timeline::{Timeline, Visit};
 
 /// A run's status as it is shown: the core's, and `waiting`, which is derived.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -121,6 +125,20 @@ pub struct RunRow {
     /// The file it was started from, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// How long it lay ended before it was retried: no part of what it took.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub closed_ms: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl RunRow {
+    /// How long it has been at it, until it ended or until `now`; a fork counts from when it was forked.
+    pub fn took_ms(&self, now: Time) -> u64 {
+        self.ended_at.unwrap_or(now).since(self.started_at).saturating_sub(self.closed_ms)
+    }
 }
 
 /// Where a fork comes from. What it copied counts in it, but was spent only once.
@@ -205,6 +223,53 @@ pub enum WhyReason {
     Concurrency { holders: Vec<String> },
     /// Its project has spent its budget.
     Project { project: String, message: String },
+    /// It has ended, and this failed: one visit of one node, or the run as a whole.
+    Failed {
+        /// With its branch.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        visit: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<TokenId>,
+        failure: Failure,
+    },
+    /// It was ended by somebody.
+    Cancelled { reason: String },
+    /// It has ended, and these nodes, which lay ahead, never began.
+    NeverStarted { nodes: Vec<String> },
+}
+
+impl WhyReason {
+    /// Why a run that has ended did not complete; nothing of one that did.
+    pub fn of_end(run: &Run, timeline: &Timeline) -> Vec<WhyReason> {
+        let mut reasons = match (&run.state().closing, run.status()) {
+            (_, RunStatus::Completed) => return Vec::new(),
+            (Some(Closing::Cancelled(reason)), _) => vec![WhyReason::Cancelled { reason: reason.clone() }],
+            _ => failures(run, timeline),
+        };
+        let nodes = ahead(run.graph(), timeline);
+        if !nodes.is_empty() {
+            reasons.push(WhyReason::NeverStarted { nodes });
+        }
+        reasons
+    }
+}
+
+/// What failed for good, in the order it did; the run's own failure if no visit is to blame.
+fn failures(run: &Run, timeline: &Timeline) -> Vec<WhyReason> {
+    let kept = timeline.reopenable().iter().filter_map(|token| timeline.visits.get(token));
+    let broken = kept.filter_map(|visit| Some((visit, visit.broke_with.as_ref()?)));
+    let mut broken: Vec<_> = broken.filter(|(visit, _)| visit.has_failed()).collect();
+    broken.sort_by_key(|(visit, _)| visit.ended_at);
+    let failed = |(visit, failure): (&Visit, &Failure)| WhyReason::Failed {
+        visit: Some(visit_label(timeline, visit)),
+        token: Some(visit.token),
+        failure: failure.clone(),
+    };
+    let found: Vec<WhyReason> = broken.into_iter().map(failed).collect();
+    let whole = || {
+        run.failure().map(|failure| WhyReason::Failed { visit: None, token: None, failure: failure.clone() })
+    };
+    if found.is_empty() { whole().into_iter().collect() } else { found }
 }
 
 /// A gate as people see it.
@@ -225,6 +290,12 @@ pub struct GateView {
     pub assignees: Vec<String>,
     pub opened_at: Time,
     pub deadline: Option<Time>,
+    /// The visit that waits there, with its branch: `review[2]`; absent at a gate of the run itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visit: Option<String>,
+    /// What the branch works on; null outside of a `foreach`.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub item: Value,
 }
 
 /// What is new to a reader.

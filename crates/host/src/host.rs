@@ -236,8 +236,8 @@ impl Host {
             return Ok(Response::Runs(Vec::new()));
         }
         self.read(move |parts, reader| {
-            let runs = reader.list(&filter)?;
             let driven = parts.shared.driven();
+            let runs = reader.list(&filter, &driven)?;
             let shown = runs.into_iter().map(|stored| {
                 let mut row = stored.row;
                 row.driven = row.ended_at.is_none() && driven.contains(row.root.as_str());
@@ -394,7 +394,7 @@ fn gate_details(reader: &Reader<'_>, gate: &str) -> Reply<Response> {
     let (run, number) = gate.rsplit_once(':').ok_or_else(unknown)?;
     let (row, timeline) = folded(reader, run)?;
     let number = number.parse().map(GateId).map_err(|_| unknown())?;
-    let details = GateDetails::of(&row, &timeline, number).ok_or_else(unknown)?;
+    let details = GateDetails::of(&row.run, &row.root, &timeline, number).ok_or_else(unknown)?;
     Ok(Response::Gate(Box::new(details)))
 }
 
@@ -455,12 +455,12 @@ impl Parts {
             usd_micros: run.spend().usd_micros,
             tokens: run.spend().tokens(),
             driven: false,
+            closed_ms: Timeline::of(&events).closed_ms(),
             ..stored.row
         };
         let waiting = if run.is_waiting() { gates_and_events(&row.run, &run) } else { Vec::new() };
-        let duration_ms = now.since(row.started_at);
         let quiet = quiet_alone(&run);
-        let view = RunView { quiet, duration_ms, ..view(row, &run, children, waiting, now) };
+        let view = RunView { quiet, ..view(row, &run, children, waiting, now) };
         Ok(Response::Run(Box::new(view)))
     }
 
@@ -484,6 +484,13 @@ impl Parts {
     fn why(&self, reader: &Reader<'_>, id: &str) -> Reply<Response> {
         let stored = reader.find(id)?;
         refuse_quarantined(&stored)?;
+        if stored.row.status.is_end() {
+            let run = self.loaded(reader, &stored)?;
+            let events = reader.events(stored.no, 0, usize::MAX)?;
+            let because = |reason| Why { run: stored.row.run.clone(), reason };
+            let reasons = WhyReason::of_end(&run, &Timeline::of(&events)).into_iter().map(because);
+            return Ok(Response::Why(reasons.collect()));
+        }
         let mut reasons = Vec::new();
         for live in reader.tree(&stored.row.run)?.iter().filter(|run| !run.row.status.is_end()) {
             let because = |reason: WhyReason| Why { run: live.row.run.clone(), reason };

@@ -152,8 +152,8 @@ fn top(doc: &Value) -> Option<&Map> {
     resolve(doc, doc)?.as_map()
 }
 
-/// Follows references inside the document.
-fn resolve<'a>(doc: &'a Value, mut schema: &'a Value) -> Option<&'a Value> {
+/// Follows references inside the document; none if one leads nowhere.
+pub fn resolve<'a>(doc: &'a Value, mut schema: &'a Value) -> Option<&'a Value> {
     for _ in 0..REFS_MAX {
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return Some(schema) };
         let pointer = reference.strip_prefix('#')?;

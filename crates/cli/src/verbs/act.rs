@@ -1,6 +1,6 @@
 //! `cancel`, `kill` and `pause`: done when the run is as it was asked to be.
 
-use wonder_engine::{Act, RunView};
+use wonder_engine::{Act, Engine, RunView};
 use wonder_host::{Connection, Drive, Leaving, Purpose};
 
 use crate::args::{Because, CancelArgs, KillArgs, PauseArgs, somebody};
@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::interrupts::Interrupts;
 use crate::session::Session;
+use crate::verbs::last::chosen;
 use crate::view::result::{Outcome, summary};
 
 const WAIT_MS: u64 = 30_000;
@@ -26,10 +27,8 @@ pub(crate) async fn pause(args: PauseArgs, session: &Session) -> Result<Exit, Fa
     // Nothing is to be started for the sake of being paused.
     let drive = if connection.owner().await.is_none() { Drive::Off } else { Drive::On };
     let act = Act::Pause { by: somebody(args.by) };
-    let view = connection.with(drive).engine().act(args.run.clone(), act).await;
-    let printed = view
-        .map_err(|error| Fault::from(error).about(&args.run))
-        .and_then(|view| print_outcome(session, &view));
+    let paused = told(connection.with(drive).engine(), args.run, act, session).await;
+    let printed = paused.and_then(|view| print_outcome(session, &view));
     connection.close(Leaving::Drain).await;
     printed
 }
@@ -48,7 +47,7 @@ async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
     let mut interrupts = Interrupts::listen();
     let connection = session.open(Purpose::Act).await?;
     let ended = tokio::select! {
-        view = until_ended(&connection, run.clone(), act) => view.map(Some),
+        view = until_ended(&connection, run, act, session) => view.map(Some),
         () = interrupts.next() => Ok(None),
     };
     let printed = match ended {
@@ -57,19 +56,29 @@ async fn end(run: String, act: Act, session: &Session) -> Result<Exit, Fault> {
             session.screen.say("left: the run is asked to end and will");
             Ok(Exit::Interrupted)
         }
-        Err(fault) => Err(fault.about(&run)),
+        Err(fault) => Err(fault),
     };
     connection.close(Leaving::Drain).await;
     printed
 }
 
-async fn until_ended(connection: &Connection, run: String, act: Act) -> Result<Box<RunView>, Fault> {
+async fn until_ended(
+    connection: &Connection,
+    run: String,
+    act: Act,
+    session: &Session,
+) -> Result<Box<RunView>, Fault> {
     let engine = connection.engine();
-    let mut view = engine.act(run, act).await?;
+    let mut view = told(engine, run, act, session).await?;
     while !view.row.status.is_end() {
         view = engine.wait(view.row.run, WAIT_MS).await?;
     }
     Ok(view)
+}
+
+async fn told(engine: &dyn Engine, run: String, act: Act, session: &Session) -> Result<Box<RunView>, Fault> {
+    let run = chosen(engine, run, &session.screen).await?;
+    engine.act(run.clone(), act).await.map_err(|error| Fault::from(error).about(&run))
 }
 
 fn print_outcome(session: &Session, view: &RunView) -> Result<Exit, Fault> {

@@ -9,28 +9,41 @@ use crate::args::{AnswerArgs, somebody};
 use crate::ask::ask;
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::inputs;
+use crate::inputs::{self, Wanted};
 use crate::screen::now;
 use crate::session::Session;
 use crate::verbs::carry_on::set_going;
+use crate::verbs::last::chosen_gate;
 use crate::verbs::look::look;
 
 pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, Fault> {
-    let (gate, value) = match inputs::any("ANSWER", &args.answer)? {
-        Some(value) => (args.gate, value),
-        None => match answer_on_terminal(&args.gate, session).await? {
-            Some(answered) => answered,
-            None => {
-                session.screen.say("nothing was answered; the gate stays open");
-                return Ok(Exit::Waiting);
-            }
-        },
-    };
     let by = somebody(args.how.by);
+    if !args.answer.is_empty() {
+        return set_going(session, args.how.detach, Some(now()), async |engine| {
+            let gate = chosen_gate(engine, &args.gate, &session.screen).await?;
+            let form = form_of(engine, &gate).await?;
+            let answer = inputs::any(&Wanted::answer(&form), &args.answer)?.unwrap_or_default();
+            let answered = engine.answer(Answer { gate, answer, by }).await;
+            answered.map_err(|error| Fault::from(error).takes(&form))
+        })
+        .await;
+    }
+    let Some((gate, answer)) = answer_on_terminal(&args.gate, session).await? else {
+        session.screen.say("nothing was answered; the gate stays open");
+        return Ok(Exit::Waiting);
+    };
     set_going(session, args.how.detach, Some(now()), async |engine| {
-        engine.answer(Answer { gate, answer: value, by }).await
+        Ok(engine.answer(Answer { gate, answer, by }).await?)
     })
     .await
+}
+
+/// What an answer is typed by. A gate that cannot be found, or has been closed, is for the engine to refuse.
+async fn form_of(engine: &dyn Engine, gate: &str) -> Result<Value, Fault> {
+    if gate.contains(':') {
+        return Ok(engine.gate(gate.to_owned()).await?.gate.form);
+    }
+    Ok(find(engine, gate).await?.form)
 }
 
 /// Asks the person. Nothing is held open meanwhile: people take their time.
@@ -41,7 +54,11 @@ async fn answer_on_terminal(gate: &str, session: &Session) -> Result<Option<(Str
             Fault::usage(message).help(format!("wonder answer {gate} '{{\"key\": …}}', or key=value"))
         );
     }
-    let gate = look(session, async |engine| find(engine, gate).await).await?;
+    let gate = look(session, async |engine| {
+        let gate = chosen_gate(engine, gate, &session.screen).await?;
+        find(engine, &gate).await
+    })
+    .await?;
     let answer = ask(&gate, &mut io::stdin().lock(), &mut io::stderr().lock());
     let answer = answer.map_err(|error| Fault::usage(format!("cannot ask: {error}")))?;
     Ok(answer.map(|answer| (gate.id, answer)))

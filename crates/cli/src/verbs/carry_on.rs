@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wonder_core::Time;
 use wonder_core::event::{Event, EventKind, NewChild};
-use wonder_engine::{Engine, Follow, GateView, Reply, RunView, Status, Updates};
+use wonder_engine::{Engine, Filter, Follow, GateView, Reply, RunRow, RunView, Status, Updates};
 use wonder_host::{Connection, Drive, Leaving, Purpose};
 
 use crate::display::Display;
@@ -15,7 +15,9 @@ use crate::fault::Fault;
 use crate::interrupts::Interrupts;
 use crate::screen::Screen;
 use crate::session::Session;
+use crate::verbs::draw::definition;
 use crate::view::result::{Outcome, failure, remedies, summary, waits};
+use crate::view::tree::Background;
 
 /// How long one question for the end of a run is held.
 const WAIT_MS: u64 = 30_000;
@@ -23,6 +25,9 @@ const WAIT_MS: u64 = 30_000;
 const WATCH_MS: u64 = 2_000;
 /// After a question for news failed; whether the run goes on is asked elsewhere.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// How many of the last runs of a workflow tell how long it takes.
+const PAST_RUNS: u32 = 9;
 
 /// How a person came to be with the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,7 +50,7 @@ pub(crate) async fn set_going(
     session: &Session,
     detached: bool,
     since: Option<Time>,
-    asks: impl AsyncFnOnce(&dyn Engine) -> Reply<Box<RunView>>,
+    asks: impl AsyncFnOnce(&dyn Engine) -> Result<Box<RunView>, Fault>,
 ) -> Result<Exit, Fault> {
     let connection = session.open(Purpose::Act).await?;
     // Who leaves at once carries nothing on, unless another process does it anyway.
@@ -53,9 +58,9 @@ pub(crate) async fn set_going(
     match asks(connection.with(drive).engine()).await {
         Ok(view) if detached => detach(session, connection, &view).await,
         Ok(view) => carry_on(session, connection, view.row.root, since).await,
-        Err(error) => {
+        Err(fault) => {
             connection.close(Leaving::Drain).await;
-            Err(error.into())
+            Err(fault)
         }
     }
 }
@@ -107,9 +112,26 @@ struct Stay<'s> {
 }
 
 impl Stay<'_> {
+    /// What a tree shows beside what happens. Whatever of it cannot be had is left out.
+    async fn background(&self) -> Background {
+        let Ok(graph) = definition(self.engine, self.run).await else { return Background::default() };
+        let learnt = self.engine.learnt(graph.name.to_string()).await.unwrap_or_default();
+        let past = Filter {
+            workflow: Some(graph.name.to_string()),
+            status: Some(Status::Completed),
+            limit: Some(PAST_RUNS),
+            ..Filter::default()
+        };
+        let past = self.engine.list(past).await.unwrap_or_default();
+        let usual_ms = usual_ms(&past);
+        Background { graph: Some(graph), learnt, usual_ms, told: None }
+    }
+
     async fn until_over(&self, interrupts: &mut Interrupts) -> Result<Ending, Fault> {
         let (engine, screen) = (self.engine, &self.session.screen);
-        let mut display = Display::new(self.run, self.since, screen);
+        let background =
+            if screen.live && !screen.json { self.background().await } else { Background::default() };
+        let mut display = Display::new(self.run, self.since, background, screen);
         let mut frames = interval(display.period());
         frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (first_ms, wait_ms) = match self.role {
@@ -146,6 +168,13 @@ impl Stay<'_> {
         display.finish();
         Ok(ending)
     }
+}
+
+/// The one in the middle: half of them took longer.
+fn usual_ms(past: &[RunRow]) -> Option<u64> {
+    let mut took: Vec<u64> = past.iter().map(|row| row.took_ms(row.started_at)).collect();
+    took.sort_unstable();
+    took.get(took.len() / 2).copied()
 }
 
 /// Nobody will carry on a run that nobody drives: a watcher would wait for ever.

@@ -1,17 +1,21 @@
 //! Verbs that look once and leave: `list`, `show`, `why`, `gates`.
 
+use std::sync::Arc;
+
+use wonder_core::graph::Graph;
 use wonder_engine::run_tree::RunTree;
 use wonder_engine::{Engine, Filter, GateView, RunView, Status};
 use wonder_host::{Leaving, Purpose};
 
-use crate::args::{GatesArgs, ListArgs, ShowArgs, WatchArgs, WhyArgs};
+use crate::args::{GatesArgs, INTERRUPTED, ListArgs, ShowArgs, WatchArgs, WhyArgs};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::inputs;
 use crate::screen::{Screen, now};
 use crate::session::Session;
 use crate::verbs::carry_on;
-use crate::verbs::draw::show_graph;
+use crate::verbs::draw::{definition, show_graph};
+use crate::verbs::last::{chosen, chosen_gate, found};
 use crate::view::list::{self, Page, RunJson};
 use crate::view::paint::spoken;
 use crate::view::result::answer_line;
@@ -41,6 +45,7 @@ fn filter(args: &ListArgs) -> Result<Filter, Fault> {
     Ok(Filter {
         workflow: args.workflow.clone(),
         status: args.status.as_deref().and_then(Status::parse),
+        interrupted: args.status.as_deref() == Some(INTERRUPTED),
         project: args.project.clone(),
         parent: args.parent.clone(),
         labels,
@@ -48,7 +53,8 @@ fn filter(args: &ListArgs) -> Result<Filter, Fault> {
         until: time("--until", &args.until)?,
         children: args.all,
         after: args.after.clone(),
-        limit: Some(args.limit.unwrap_or(LIST_MAX)),
+        // One more than is shown tells whether there are more.
+        limit: Some(args.limit.unwrap_or(LIST_MAX).saturating_add(1)),
     })
 }
 
@@ -57,7 +63,10 @@ pub(crate) async fn list(args: ListArgs, session: &Session) -> Result<Exit, Faul
     look(session, async |engine| {
         let everything = Filter { children: filter.children, limit: filter.limit, ..Filter::default() };
         let filtered = filter != everything;
-        let rows = engine.list(filter).await?;
+        let shown = args.limit.unwrap_or(LIST_MAX) as usize;
+        let mut rows = engine.list(filter).await?;
+        let more = rows.len() > shown;
+        rows.truncate(shown);
         if session.screen.json {
             session.screen.print_json(&rows.iter().map(RunJson::of).collect::<Vec<_>>())?;
             return Ok(Exit::Fine);
@@ -67,10 +76,16 @@ pub(crate) async fn list(args: ListArgs, session: &Session) -> Result<Exit, Faul
         session.screen.print(&list::runs(&rows, &gates, session.screen.page()))?;
         match rows.last() {
             None if filtered => session.screen.say("no run fits"),
-            None => session.screen.say("no runs yet: `wonder run FILE` starts one"),
-            Some(last) if args.limit.is_none() && rows.len() == LIST_MAX as usize => {
-                let more = format!("there may be more: --limit N lists more, --after {} the next", last.run);
-                session.screen.say(&more);
+            None => {
+                let home = session.home()?;
+                session
+                    .screen
+                    .say(&format!("no runs yet in {}: `wonder run FILE` starts one", home.display()));
+            }
+            Some(last) if more => {
+                let next =
+                    format!("there are more: --after {} goes on, --limit N lists more at once", last.run);
+                session.screen.say(&session.screen.err.dim(&next));
             }
             Some(_) => {}
         }
@@ -84,14 +99,16 @@ pub(crate) async fn show(args: ShowArgs, session: &Session) -> Result<Exit, Faul
         if let Some(seq) = args.at {
             return show_at(engine, &args, seq, &session.screen).await;
         }
-        let view = engine.find(args.run).await?;
+        let view = found(engine, args.run, &session.screen).await?;
         let run = view.row.run.clone();
         let tree = engine.tree(&run).await?;
         if args.graph {
             return show_graph(engine, (&view, tree.root()), args.format, &session.screen).await;
         }
         let gates = if view.row.status.is_end() { Vec::new() } else { engine.gates(Some(run)).await? };
-        print_run(&view, &tree, &gates, (session.screen.page(), &session.screen))?;
+        let graph =
+            if view.row.status.is_end() { None } else { definition(engine, &view.row.run).await.ok() };
+        print_run(&view, (&tree, graph), &gates, (session.screen.page(), &session.screen))?;
         Ok(Exit::Fine)
     })
     .await
@@ -99,7 +116,8 @@ pub(crate) async fn show(args: ShowArgs, session: &Session) -> Result<Exit, Faul
 
 /// A run as it was: its state by replaying up to the event, the rest from what had happened by then.
 async fn show_at(engine: &dyn Engine, args: &ShowArgs, seq: u64, screen: &Screen) -> Result<Exit, Fault> {
-    let mut view = engine.find_at(args.run.clone(), seq).await?;
+    let run = chosen(engine, args.run.clone(), screen).await?;
+    let mut view = engine.find_at(run, seq).await?;
     // Whether somebody carries it on now says nothing of then.
     view.row.driven = true;
     let tree = engine.tree_at(&view.row.run, seq).await?;
@@ -108,7 +126,7 @@ async fn show_at(engine: &dyn Engine, args: &ShowArgs, seq: u64, screen: &Screen
     }
     let then = tree.root().last_at;
     let gates = GateView::open_in(&view.row, tree.root());
-    print_run(&view, &tree, &gates, (Page { now: then, ..screen.page() }, screen))?;
+    print_run(&view, (&tree, None), &gates, (Page { now: then, ..screen.page() }, screen))?;
     if !screen.json {
         screen.say(&format!("as it was after event {seq}, at {then}"));
     }
@@ -117,34 +135,32 @@ async fn show_at(engine: &dyn Engine, args: &ShowArgs, seq: u64, screen: &Screen
 
 fn print_run(
     view: &RunView,
-    tree: &RunTree,
+    (tree, graph): (&RunTree, Option<Arc<Graph>>),
     gates: &[GateView],
     (page, screen): (Page, &Screen),
 ) -> Result<(), Fault> {
     match screen.json {
         true => screen.print_json(&ShowJson::of(view, tree, gates)),
-        false => screen.print(&show::page(view, tree, gates, page)),
+        false => screen.print(&show::page(view, tree, graph.as_ref(), gates, page)),
     }
 }
 
 pub(crate) async fn why(args: WhyArgs, session: &Session) -> Result<Exit, Fault> {
     look(session, async |engine| {
-        let row = engine.find(args.run).await?.row;
+        let row = found(engine, args.run, &session.screen).await?.row;
         let reasons = engine.why(row.run.clone()).await?;
         if session.screen.json {
             session.screen.print_json(&reasons)?;
             return Ok(Exit::Fine);
         }
-        for reason in &reasons {
-            session.screen.print(&format!("{}\n", why::line(&row.run, reason)))?;
+        let tree = engine.tree(&row.run).await?;
+        for line in why::lines(&reasons, (&tree, row.driven), now()) {
+            session.screen.print(&format!("{line}\n"))?;
         }
         if row.status.is_end() {
-            session.screen.say(&format!(
-                "run {} waits for nothing: it {}",
-                row.run,
-                ended(spoken(row.status))
-            ));
-        } else if !row.driven && row.status == Status::Running {
+            let ended = ended(spoken(row.status));
+            session.screen.say(&format!("run {} waits for nothing: it {ended}", row.run));
+        } else if list::is_interrupted(&row) {
             session.screen.say(&format!("nobody carries it on: `wonder resume {}` does", row.run));
         }
         Ok(Exit::Fine)
@@ -161,7 +177,11 @@ fn ended(status: &str) -> String {
 
 pub(crate) async fn gates(args: GatesArgs, session: &Session) -> Result<Exit, Fault> {
     look(session, async |engine| {
-        if let Some(gate) = args.run.as_ref().filter(|text| text.contains(':')) {
+        let named = match args.run {
+            Some(text) => Some(chosen_gate(engine, &text, &session.screen).await?),
+            None => None,
+        };
+        if let Some(gate) = named.as_ref().filter(|text| text.contains(':')) {
             let details = engine.gate(gate.clone()).await?;
             match session.screen.json {
                 true => session.screen.print_json(&details)?,
@@ -169,7 +189,7 @@ pub(crate) async fn gates(args: GatesArgs, session: &Session) -> Result<Exit, Fa
             }
             return Ok(Exit::Fine);
         }
-        let gates: Vec<GateView> = engine.gates(args.run).await?;
+        let gates: Vec<GateView> = engine.gates(named).await?;
         if session.screen.json {
             session.screen.print_json(&gates)?;
             return Ok(Exit::Fine);
@@ -178,7 +198,7 @@ pub(crate) async fn gates(args: GatesArgs, session: &Session) -> Result<Exit, Fa
         match gates.first() {
             Some(first) => {
                 let line = answer_line(&first.id, Some(first));
-                session.screen.say(&session.screen.err.dim(&format!("answer with: {line}")));
+                session.screen.say(&session.screen.err.dim(&format!("such as: {line}")));
             }
             None => session.screen.say("no gate is open"),
         }
@@ -189,12 +209,11 @@ pub(crate) async fn gates(args: GatesArgs, session: &Session) -> Result<Exit, Fa
 
 pub(crate) async fn watch(args: WatchArgs, session: &Session) -> Result<Exit, Fault> {
     let connection = session.open(Purpose::Look).await?;
-    let found = connection.engine().find(args.run).await;
-    match found {
+    match found(connection.engine(), args.run, &session.screen).await {
         Ok(view) => carry_on::watch(session, connection, view.row.run).await,
-        Err(error) => {
+        Err(fault) => {
             connection.close(Leaving::Now).await;
-            Err(error.into())
+            Err(fault)
         }
     }
 }

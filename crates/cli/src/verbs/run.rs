@@ -4,31 +4,44 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wonder_core::Value;
-use wonder_engine::{Act, Engine, Fork, RunView, Signal, Start, Workflow};
+use wonder_core::def::WorkflowTimeout;
+use wonder_core::limits::WORKFLOW_TIMEOUT_MS;
+use wonder_core::run::{Waiting, WaitsFor};
+use wonder_engine::{Act, Engine, Fork, RunView, Signal, Start, WhyReason, Workflow};
 use wonder_spec::{Diagnostics, Reading};
 
 use crate::args::{ForkArgs, How, ResumeArgs, RetryArgs, RunArgs, SignalArgs, somebody};
 use crate::exit::Exit;
 use crate::fault::Fault;
-use crate::inputs;
+use crate::inputs::{self, Wanted};
 use crate::screen::{Screen, now};
 use crate::session::Session;
 use crate::verbs::carry_on::set_going;
+use crate::verbs::last::chosen;
 use crate::view::paint::Tone;
+use crate::view::words::duration;
 
 pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault> {
     let start = prepare(&args, session)?;
-    set_going(session, args.detach, None, async |engine| engine.start(start).await).await
+    let schema = input_schema(&start.workflow).clone();
+    let limit = default_limit(&start.workflow).filter(|_| !session.screen.json);
+    set_going(session, args.detach, None, async |engine| {
+        let started = engine.start(start).await.map_err(|error| Fault::from(error).takes(&schema))?;
+        limit.iter().for_each(|limit| session.screen.say(&session.screen.err.dim(limit)));
+        Ok(started)
+    })
+    .await
 }
 
 /// Everything that can be wrong with what was typed is found before anything is opened.
 fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
-    let input = inputs::object("--input", &args.inputs)?;
     let labels = args.labels.iter().map(|text| inputs::pair("--label", text)).collect::<Result<_, _>>()?;
     let mut callable = workflows(&args.file, &session.screen)?;
+    let workflow = callable.remove(0);
+    let input = inputs::object(&Wanted::input(input_schema(&workflow)), &args.inputs)?;
     Ok(Start {
         id: None,
-        workflow: callable.remove(0),
+        workflow,
         callable,
         input,
         workdir: session.around.workdir.to_string_lossy().into_owned(),
@@ -38,6 +51,24 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         labels,
         wait_ms: 0,
     })
+}
+
+/// Nobody wrote a time limit, and there is one.
+fn default_limit(workflow: &Workflow) -> Option<String> {
+    let workflow = &workflow.bundle.workflow;
+    let then = match workflow.on_timeout {
+        WorkflowTimeout::HumanGate => "then a gate asks",
+        WorkflowTimeout::CancelAll => "then all is cancelled",
+        WorkflowTimeout::Fail => "then it fails",
+    };
+    let limit = duration(WORKFLOW_TIMEOUT_MS);
+    let text = format!("time limit {limit}, {then}: the default; `timeout:` in the file sets another");
+    workflow.timeout_ms.is_none().then_some(text)
+}
+
+/// What the workflow says of its input; null if nothing.
+fn input_schema(workflow: &Workflow) -> &Value {
+    workflow.bundle.workflow.input_schema.as_ref().map_or(&Value::Null, |schema| &schema.doc)
 }
 
 /// The workflows of a file, of which there is at least one; its warnings are said.
@@ -106,17 +137,15 @@ pub(crate) async fn retry(args: RetryArgs, session: &Session) -> Result<Exit, Fa
     let definition = args.definition.as_deref().map(|file| workflows(file, &session.screen)).transpose()?;
     let keeps = definition.is_none();
     let act = Act::Retry { by: somebody(args.how.by.clone()), definition: definition.unwrap_or_default() };
-    let run = args.run;
-    let named = run.clone();
     set_going(session, args.how.detach, Some(now()), async |engine| {
-        let view = engine.act(run, act).await?;
+        let run = chosen(engine, args.run, &session.screen).await?;
+        let view = engine.act(run.clone(), act).await.map_err(|error| Fault::from(error).about(&run))?;
         if keeps {
             say_if_edited(engine, &view, &session.screen).await;
         }
         Ok(view)
     })
     .await
-    .map_err(|fault| fault.about(&named))
 }
 
 /// Who edits a file and retries a run may expect the run to go by the new text. Says that it does not.
@@ -135,28 +164,55 @@ async fn say_if_edited(engine: &dyn Engine, view: &RunView, screen: &Screen) {
 pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Fault> {
     let input = match args.inputs.is_empty() {
         true => Value::Null,
-        false => inputs::object("--input", &args.inputs)?,
+        false => inputs::object(&Wanted::free("--input"), &args.inputs)?,
     };
     let definition = args.definition.as_deref().map(|file| workflows(file, &session.screen)).transpose()?;
     let ForkArgs { run, from: node, branch, .. } = args;
     let definition = definition.unwrap_or_default();
-    let fork = Fork { id: None, run, node, branch, input, definition };
-    set_going(session, args.detach, Some(now()), async |engine| engine.fork(fork).await).await
+    set_going(session, args.detach, Some(now()), async |engine| {
+        let run = chosen(engine, run, &session.screen).await?;
+        let fork = Fork { id: None, run: run.clone(), node, branch, input, definition };
+        engine.fork(fork).await.map_err(|error| Fault::from(error).about(&run))
+    })
+    .await
 }
 
 async fn set_act(run: String, act: Act, how: &How, session: &Session) -> Result<Exit, Fault> {
-    let named = run.clone();
-    set_going(session, how.detach, Some(now()), async |engine| engine.act(run, act).await)
-        .await
-        .map_err(|fault| fault.about(&named))
+    set_going(session, how.detach, Some(now()), async |engine| {
+        let run = chosen(engine, run, &session.screen).await?;
+        engine.act(run.clone(), act).await.map_err(|error| Fault::from(error).about(&run))
+    })
+    .await
 }
 
 pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, Fault> {
-    let payload = inputs::any("PAYLOAD", &args.payload)?.unwrap_or_default();
-    let key = args.key.as_deref().map_or(Value::Null, inputs::json_or_text);
+    let payload = inputs::any(&Wanted::free("PAYLOAD"), &args.payload)?.unwrap_or_default();
     set_going(session, args.how.detach, Some(now()), async |engine| {
-        let signal = Signal { run: args.run, event: args.name, key, payload, keep: true };
-        engine.signal(signal).await
+        let run = chosen(engine, args.run, &session.screen).await?;
+        let key = match &args.key {
+            Some(text) => event_key(engine, (&run, &args.name), text).await?,
+            None => Value::Null,
+        };
+        let signal = Signal { run: run.clone(), event: args.name, key, payload, keep: true };
+        engine.signal(signal).await.map_err(|error| Fault::from(error).about(&run))
     })
     .await
+}
+
+/// A key is a text, or JSON behind `:=`; and what the run waits for decides if only the JSON is that.
+async fn event_key(engine: &dyn Engine, (run, event): (&str, &str), text: &str) -> Result<Value, Fault> {
+    let typed = inputs::key("--key", text)?;
+    let Ok(read) = Value::from_json_str(text) else { return Ok(typed) };
+    let reasons = engine.why(run.to_owned()).await?;
+    let awaited: Vec<&Value> = reasons
+        .iter()
+        .filter_map(|why| match &why.reason {
+            WhyReason::Run(Waiting { on: WaitsFor::Event { event: name, key, .. }, .. }) => {
+                (**name == *event).then_some(key)
+            }
+            _ => None,
+        })
+        .collect();
+    let only_read = awaited.contains(&&read) && !awaited.contains(&&typed);
+    Ok(if only_read { read } else { typed })
 }

@@ -1,16 +1,20 @@
 //! Verbs that print what comes, line by line: `events` and `logs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use wonder_core::event::Event;
-use wonder_engine::{Engine, EngineError, Follow, LogLine, Updates};
+use wonder_core::graph::Node;
+use wonder_core::problem::nearest;
+use wonder_engine::{Engine, EngineError, Follow, LogLine, RunView, Updates};
 
 use crate::args::{EventsArgs, LogsArgs};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::interrupts::Interrupts;
 use crate::session::Session;
+use crate::verbs::draw::definition;
+use crate::verbs::last::found;
 use crate::verbs::look::look;
 use crate::view::events::{event_line, log_line};
 use crate::view::table::fit;
@@ -39,7 +43,7 @@ pub(crate) async fn events(args: EventsArgs, session: &Session) -> Result<Exit, 
                 () = interrupts.next() => Ok(Exit::Interrupted),
             };
         }
-        let run = engine.find(args.run.clone()).await?.row.run;
+        let run = found(engine, args.run.clone(), &session.screen).await?.row.run;
         tokio::select! {
             done = print_events(engine, &run, &args, session) => done,
             () = interrupts.next() => Ok(Exit::Interrupted),
@@ -119,13 +123,40 @@ fn is_last(updates: &Updates, nothing: bool, run: &str, follow: bool) -> bool {
 pub(crate) async fn logs(args: LogsArgs, session: &Session) -> Result<Exit, Fault> {
     let mut interrupts = Interrupts::listen();
     look(session, async |engine| {
-        let run = engine.find(args.run.clone()).await?.row.run;
+        let view = found(engine, args.run.clone(), &session.screen).await?;
+        if let Some(node) = &args.node {
+            must_be_node(engine, &view, node).await?;
+        }
+        let run = view.row.run;
         tokio::select! {
             done = print_logs(engine, &run, &args, session) => done,
             () = interrupts.next() => Ok(Exit::Interrupted),
         }
     })
     .await
+}
+
+/// A name that no node has is a mistake, not a node that said nothing.
+async fn must_be_node(engine: &dyn Engine, view: &RunView, named: &str) -> Result<(), Fault> {
+    let tree = engine.tree(&view.row.run).await?;
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut calls = false;
+    for (run, timeline) in &tree.runs {
+        let graph = definition(engine, run).await?;
+        calls |= graph.nodes.iter().any(Node::calls_workflow);
+        known.extend(graph.nodes.iter().map(|node| node_name(&node.reference).to_owned()));
+        known.extend(timeline.visits.values().map(|visit| node_name(&visit.node).to_owned()));
+    }
+    // Of a run that has not been called yet the nodes are not known.
+    if known.contains(named) || (calls && !view.row.status.is_end()) {
+        return Ok(());
+    }
+    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    let help = match nearest(named, names.iter().copied()) {
+        Some(near) => format!("did you mean {near}? Its nodes are {}", names.join(", ")),
+        None => format!("its nodes are {}", names.join(", ")),
+    };
+    Err(Fault::usage(format!("--node {named}: run {} has no such node", view.row.run)).help(help))
 }
 
 async fn print_logs(

@@ -2,18 +2,20 @@
 //! of what its running tasks say. A frame is lines; drawing them is somebody else's business.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wonder_core::event::TokenId;
 use wonder_core::{RunStatus, Time, TokenStatus};
 use wonder_engine::LogLine;
+use wonder_engine::ahead::{ahead, left_ms};
+use wonder_engine::timeline::Timeline;
 
 use super::paint::Paint;
 use super::row::{Columns, line};
 use super::table::fit;
-use super::tree::{Mark, Row, rows};
+use super::tree::{Background, Mark, Row, rows};
 use super::words::{clean, count, dollars, duration, short_id};
-use wonder_engine::run_tree::RunTree;
+use wonder_engine::run_tree::{RunTree, node_name};
 
 /// Lines of output that are remembered, and how many of them a frame shows.
 const OUTPUT_KEPT_MAX: usize = 200;
@@ -55,17 +57,23 @@ impl Output {
     }
 }
 
-pub(crate) fn frame(run_tree: &RunTree, output: &Output, canvas: Canvas) -> Vec<String> {
+pub(crate) fn frame(
+    run_tree: &RunTree,
+    background: &Background,
+    output: &Output,
+    canvas: Canvas,
+) -> Vec<String> {
     let Canvas { width, height, now, paint, .. } = canvas;
     let output_lines = output.last(run_tree);
     // One line for the head, one for the cursor below the frame.
     let room = height.saturating_sub(output_lines.len() + 2).max(1);
-    let all = rows(run_tree, now);
-    let columns = Columns::of(&all, width, now, paint).turning(canvas.turn);
-    let mut lines = vec![head(run_tree, canvas)];
+    let all = rows(run_tree, background, now);
+    let columns = Columns::of(&all, width, paint).turning(canvas.turn);
+    let mut lines = vec![head(run_tree, background, canvas)];
     lines.extend(fitting(&all, room).into_iter().map(|shown| match shown {
         Shown::Row(row) => line(row, &columns, None),
         Shown::Done(number) => paint.dim(&format!("… {number} more done")),
+        Shown::Ahead(number) => paint.dim(&format!("… {number} more ahead")),
         Shown::More(number) => paint.dim(&format!("… and {number} more")),
     }));
     for text in output_lines {
@@ -76,21 +84,60 @@ pub(crate) fn frame(run_tree: &RunTree, output: &Output, canvas: Canvas) -> Vec<
     lines
 }
 
-fn head(run_tree: &RunTree, canvas: Canvas) -> String {
+fn head(run_tree: &RunTree, background: &Background, canvas: Canvas) -> String {
     let (root, paint) = (run_tree.root(), canvas.paint);
     let name = root.workflow.as_deref().unwrap_or("");
-    let took = duration(root.ended_at.unwrap_or(canvas.now).since(root.started_at));
-    let done =
-        |status: TokenStatus| matches!(status, TokenStatus::Completed | TokenStatus::WaitingForSiblings);
-    let nodes = run_tree.runs.values().flat_map(|run| run.visits.values()).filter(|visit| done(visit.status));
-    let mut parts =
-        vec![status(run_tree).to_owned(), took, format!("{} done", count(nodes.count() as u64, "node"))];
+    let took = root.axis().ms(root.ended_at.unwrap_or(canvas.now));
+    let status = status(run_tree);
+    let mut parts = vec![status.to_owned(), duration(took), progress(run_tree, background)];
+    if status == RunStatus::Running.as_str() {
+        parts.extend(time_left(root, background, took, canvas.now));
+    }
     if root.spend.usd_micros > 0 {
         parts.push(dollars(root.spend.usd_micros));
     }
     parts.push(format!("run {}", short_id(&run_tree.root)));
     let text = format!("{} {}", paint.strong(name), paint.dim(&format!("· {}", parts.join(" · "))));
     fit(&text, Some(canvas.width)).into_owned()
+}
+
+/// `2/10 nodes`: those of the run itself that are done, of those it has come to or may still come to.
+fn progress(run_tree: &RunTree, background: &Background) -> String {
+    let root = run_tree.root();
+    let mut done: BTreeMap<&str, bool> = BTreeMap::new();
+    for visit in root.visits.values() {
+        *done.entry(node_name(&visit.node)).or_insert(true) &= visit.ended_at.is_some();
+    }
+    let ended = done.values().filter(|done| **done).count();
+    match &background.graph {
+        Some(graph) if !root.status.is_end() => {
+            format!("{ended}/{}", count((done.len() + ahead(graph, root).len()) as u64, "node"))
+        }
+        _ => format!("{} done", count(ended as u64, "node")),
+    }
+}
+
+/// By what past runs taught: of a dag's nodes, else of the workflow as a whole.
+fn time_left(root: &Timeline, background: &Background, took_ms: u64, now: Time) -> Option<String> {
+    let graph = background.graph.as_ref();
+    let by_nodes = graph.and_then(|graph| left_ms(graph, root, &background.learnt, now));
+    let left = match (by_nodes, background.usual_ms?) {
+        (Some(left), _) => left,
+        (None, usual) => usual.saturating_sub(took_ms),
+    };
+    Some(match left {
+        0 => format!("usually {}", duration(background.usual_ms?)),
+        left => format!("about {} left", rounded(left)),
+    })
+}
+
+/// A guess is not told to the millisecond.
+fn rounded(ms: u64) -> String {
+    match ms {
+        0..1_000 => "1s".to_owned(),
+        1_000..60_000 => format!("{}s", ms.div_ceil(1_000)),
+        _ => duration(ms),
+    }
 }
 
 /// The root's status; `waiting` if all that is live waits for people or events.
@@ -111,12 +158,26 @@ fn status(run_tree: &RunTree) -> &'static str {
 enum Shown<'r> {
     Row(&'r Row),
     Done(usize),
+    Ahead(usize),
     More(usize),
 }
 
-/// As many rows as there is room for. What is done is left out first: the innermost before what it is part
-/// of, the oldest before the rest, and what leads to something that is still going on last.
+/// As many rows as there is room for. What lies ahead is left out first, the farthest before the rest.
 fn fitting(all: &[Row], room: usize) -> Vec<Shown<'_>> {
+    if all.len() <= room {
+        return all.iter().map(Shown::Row).collect();
+    }
+    let come_to = all.iter().position(|row| row.mark == Mark::Ahead).unwrap_or(all.len());
+    if come_to < room {
+        let shown = all[..room - 1].iter().map(Shown::Row);
+        return shown.chain([Shown::Ahead(all.len() + 1 - room)]).collect();
+    }
+    without_done(&all[..come_to], room)
+}
+
+/// What is done is left out first: the innermost before what it is part of, the oldest before the rest, and what
+/// leads to something that is still going on last.
+fn without_done(all: &[Row], room: usize) -> Vec<Shown<'_>> {
     if all.len() <= room {
         return all.iter().map(Shown::Row).collect();
     }

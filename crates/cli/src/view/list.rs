@@ -2,14 +2,19 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use wonder_core::Time;
 use wonder_core::event::GateKind;
-use wonder_engine::timeline::GateAnswer;
+use wonder_core::{Time, Value};
+use wonder_engine::timeline::{GateAnswer, GateHistory};
 use wonder_engine::{GateDetails, GateView, RunRow, Status};
 
 use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
-use super::table::Table;
-use super::words::{ago, brief, brief_value, clean, dollars, dollars_as_number, duration, short_id};
+use super::result::takes_line;
+use super::table::{Table, fit};
+use super::words::{ago, brief, brief_value, clean, dollars, dollars_as_number, duration, short_id, until};
+use crate::args::INTERRUPTED;
+
+/// Characters of an item that a row shows.
+const ITEM_CHARS_MAX: usize = 32;
 
 /// One run of `list -o json`.
 #[derive(Debug, Serialize)]
@@ -75,23 +80,31 @@ fn runs_table(rows: &[RunRow], gates: &[GateView], now: Time, short: bool) -> Ta
     let mut table = Table::new(&["RUN", "WORKFLOW", "STATUS", "STARTED", "TOOK", "COST", ""]);
     for row in rows {
         let id = if short { short_id(&row.run) } else { &row.run };
-        let took = row.ended_at.unwrap_or(now).since(row.started_at);
+        let took = row.took_ms(now);
         let cost = if row.usd_micros > 0 { dollars(row.usd_micros) } else { "-".to_owned() };
-        let status = format!("{} {}", run_mark(row.status), spoken(row.status));
+        let (tone, status) = match is_interrupted(row) {
+            true => (Tone::Attention, format!("! {INTERRUPTED}")),
+            false => (run_tone(row.status), format!("{} {}", run_mark(row.status), spoken(row.status))),
+        };
         table.row(vec![
             (Tone::Plain, id.to_owned()),
             (Tone::Strong, row.workflow.clone()),
-            (run_tone(row.status), status),
+            (tone, status),
             (Tone::Dim, ago(row.started_at, now)),
             (Tone::Plain, duration(took)),
             (Tone::Dim, cost),
-            (Tone::Dim, note(row, gates, short)),
+            (Tone::Dim, note(row, gates)),
         ]);
     }
     table
 }
 
-fn note(row: &RunRow, gates: &[GateView], short: bool) -> String {
+/// It is not over, waits for nobody, and no process carries it on.
+pub(crate) fn is_interrupted(row: &RunRow) -> bool {
+    !row.driven && matches!(row.status, Status::Queued | Status::Running | Status::Cancelling)
+}
+
+fn note(row: &RunRow, gates: &[GateView]) -> String {
     let open = gates.iter().filter(|gate| gate.run == row.run || gate.root == row.run).count();
     let id = short_id(&row.run);
     match row.status {
@@ -100,8 +113,7 @@ fn note(row: &RunRow, gates: &[GateView], short: bool) -> String {
         Status::Waiting => format!("waits: wonder why {id}"),
         Status::Paused => format!("wonder resume {id}"),
         Status::Quarantined => "damaged, set aside".to_owned(),
-        status if !status.is_end() && !row.driven && short => "interrupted: resume it".to_owned(),
-        status if !status.is_end() && !row.driven => format!("interrupted: wonder resume {id}"),
+        _ if is_interrupted(row) => format!("wonder resume {id}"),
         _ => String::new(),
     }
 }
@@ -111,32 +123,58 @@ pub(crate) fn gates(gates: &[GateView], page: Page) -> String {
     if gates.is_empty() {
         return String::new();
     }
+    // Where there is no room beside the rest, titles have lines of their own.
     let whole = gates_table(gates, page.now, false);
-    let table = match page.width {
-        Some(width) if whole.width() > width => gates_table(gates, page.now, true),
-        _ => whole,
+    let short = page.width.is_some_and(|width| whole.width() > width);
+    let table = if short { gates_table(gates, page.now, true) } else { whole };
+    let text = table.render(page.paint, page.width);
+    let mut lines = text.lines();
+    let mut out = format!("{}\n", lines.next().unwrap_or_default());
+    for (line, gate) in lines.zip(gates) {
+        out.push_str(&format!("{line}\n"));
+        if short {
+            let title = format!("  {}", page.paint.strong(&asked(gate)));
+            out.push_str(&format!("{}\n", fit(&title, page.width)));
+        }
+        let takes = format!("  {}", takes_line(gate));
+        out.push_str(&format!("{}\n", page.paint.dim(&fit(&takes, page.width))));
+    }
+    out
+}
+
+/// Its title, and who is asked.
+fn asked(gate: &GateView) -> String {
+    let people = match gate.assignees.as_slice() {
+        [] => String::new(),
+        people => format!(" (for {})", people.join(", ")),
     };
-    table.render(page.paint, page.width)
+    format!("{}{people}", brief(&gate.title, 120))
 }
 
 fn gates_table(gates: &[GateView], now: Time, short: bool) -> Table {
-    let mut table = Table::new(&["GATE", "WORKFLOW", "NODE", "KIND", "OPENED", "TITLE"]);
+    let mut table = Table::new(&["GATE", "WORKFLOW", "AT", "KIND", "OPENED", "DEADLINE", "TITLE"]);
     for gate in gates {
-        let asked = match gate.assignees.as_slice() {
-            [] => String::new(),
-            people => format!(" (for {})", people.join(", ")),
-        };
-        let title = format!("{}{asked}", brief(&gate.title, 120));
         table.row(vec![
             (Tone::Plain, if short { short_id(&gate.id) } else { &gate.id }.to_owned()),
             (Tone::Plain, gate.workflow.clone()),
-            (Tone::Plain, gate.node.clone().unwrap_or_else(|| "-".to_owned())),
+            (Tone::Plain, place(gate).unwrap_or_else(|| "-".to_owned())),
             (Tone::Dim, kind(gate.kind).to_owned()),
             (Tone::Dim, ago(gate.opened_at, now)),
-            (Tone::Strong, title),
+            (Tone::Dim, gate.deadline.map_or("-".to_owned(), |at| until(at, now))),
+            (Tone::Strong, if short { String::new() } else { asked(gate) }),
         ]);
     }
-    table
+    table.without_empty()
+}
+
+/// The node with its branch, and what the branch works on.
+pub(crate) fn place(gate: &GateView) -> Option<String> {
+    let visit = gate.visit.as_ref().or(gate.node.as_ref())?;
+    let item = match &gate.item {
+        Value::Null => String::new(),
+        item => format!(" {}", brief_value(item, ITEM_CHARS_MAX)),
+    };
+    Some(format!("{visit}{item}"))
 }
 
 fn kind(kind: GateKind) -> &'static str {
@@ -159,7 +197,20 @@ pub(crate) fn gate(details: &GateDetails, page: Page) -> String {
         format!("{} gate of {}, {status}", kind(gate.kind), details.workflow),
     ];
     lines.extend(gate.body.iter().flat_map(|body| body.lines().map(clean)));
-    let mut history: Vec<(Time, String)> = vec![(gate.opened_at, "opened".to_owned())];
+    lines.extend(history(gate).iter().map(|(at, what)| format!("  {} {what}", paint.dim(&at.to_string()))));
+    if details.open {
+        let asked = if gate.assignees.is_empty() { "anybody".to_owned() } else { gate.assignees.join(", ") };
+        let until = gate.deadline.map_or(String::new(), |at| format!(" until {at}"));
+        lines.push(format!("  waits for {asked}{until}: wonder answer {}", details.id));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What happened to a gate, one line each, in order.
+pub(crate) fn history(gate: &GateHistory) -> Vec<(Time, String)> {
+    let asked =
+        if gate.asked.is_empty() { String::new() } else { format!(", for {}", gate.asked.join(", ")) };
+    let mut history: Vec<(Time, String)> = vec![(gate.opened_at, format!("opened{asked}"))];
     let answered =
         |answer: &GateAnswer| format!("{} answered {}", answer.by, brief_value(&answer.answer, 200));
     history.extend(gate.answers.iter().map(|answer| (answer.at, answered(answer))));
@@ -169,11 +220,5 @@ pub(crate) fn gate(details: &GateDetails, page: Page) -> String {
         history.push((end.at, format!("closed by {} without an answer", end.by)));
     }
     history.sort_by_key(|(at, _)| *at);
-    lines.extend(history.iter().map(|(at, what)| format!("  {} {what}", paint.dim(&at.to_string()))));
-    if details.open {
-        let asked = if gate.assignees.is_empty() { "anybody".to_owned() } else { gate.assignees.join(", ") };
-        let until = gate.deadline.map_or(String::new(), |at| format!(" until {at}"));
-        lines.push(format!("  waits for {asked}{until}: wonder answer {}", details.id));
-    }
-    lines.join("\n") + "\n"
+    history
 }

@@ -106,7 +106,7 @@ impl Narrator {
             }
             EventKind::TaskCompleted { token, report, .. } => {
                 let visit = self.run_tree.runs.get(run)?.visits.get(token);
-                let took = visit.map_or(0, |visit| visit.elapsed_ms(at));
+                let took = visit.map_or(0, |visit| self.run_tree.root().axis().took_ms(visit, at));
                 let mut what = format!("completed in {}", duration(took));
                 if let Some(micros) = report.as_ref().map(|r| r.spend.usd_micros).filter(|micros| *micros > 0)
                 {
@@ -186,7 +186,11 @@ impl Narrator {
             }
             EventKind::FanInFailed { group, failure, .. } => {
                 let origin = self.run_tree.runs.get(run)?.groups.get(group)?.origin;
-                let what = format!("fan-in failed: {}", brief(&failure.to_string(), MESSAGE_CHARS_MAX));
+                // The branch that failed has told its failure already.
+                let what = match &failure.cause {
+                    Some(_) => "fan-in failed: a branch failed".to_owned(),
+                    None => format!("fan-in failed: {}", brief(&failure.message, MESSAGE_CHARS_MAX)),
+                };
                 self.of_visit(run, origin, Tone::Bad, what)
             }
             EventKind::GateOpened { gate, token, record, .. } => {
@@ -247,11 +251,9 @@ impl Narrator {
                 of_run(Tone::Attention, format!("run cancelling: {reason}"))
             }
             EventKind::RunCompleted { .. } => of_run(Tone::Good, "run completed".to_owned()),
-            EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => {
-                let ends = if matches!(kind, EventKind::RunFailed { .. }) { "failed" } else { "timed out" };
-                let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
-                of_run(Tone::Bad, format!("run {ends}: {reason}"))
-            }
+            // Its failure, with its causes, is told at the end.
+            EventKind::RunFailed { .. } => of_run(Tone::Bad, "run failed".to_owned()),
+            EventKind::RunTimedOut { .. } => of_run(Tone::Bad, "run timed out".to_owned()),
             EventKind::RunCancelled { reason } => of_run(Tone::Dim, format!("run cancelled: {reason}")),
             EventKind::RunForked { from, .. } => of_run(Tone::Plain, format!("run {run} forked from {from}")),
             // What moves a run on without being news to a person.

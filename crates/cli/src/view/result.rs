@@ -74,10 +74,15 @@ pub(crate) fn numbers(view: &RunView) -> Vec<String> {
     parts
 }
 
-/// What went wrong.
+/// What went wrong with the run.
 pub(crate) fn failure(view: &RunView) -> Vec<String> {
+    view.error.as_ref().map(told).unwrap_or_default()
+}
+
+/// A failure with its causes, each once.
+pub(crate) fn told(failure: &Failure) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut next = view.error.clone();
+    let mut next = Some(failure.clone());
     let mut because = "";
     while let Some(failure) = next.take() {
         let place = match (&failure.node, failure.attempt) {
@@ -85,7 +90,10 @@ pub(crate) fn failure(view: &RunView) -> Vec<String> {
             (Some(node), _) => format!(" at {node}"),
             (None, _) => String::new(),
         };
-        let mut message = failure.message.lines();
+        // Its cause has lines of its own.
+        let cause = failure.cause.as_ref().map_or(String::new(), |cause| format!(": {cause}"));
+        let own = failure.message.strip_suffix(&cause).unwrap_or(&failure.message);
+        let mut message = own.lines();
         let first = clean(message.next().unwrap_or_default());
         lines.push(format!("  {because}{}{place}: {first}", failure.kind));
         lines.extend(message.take(MESSAGE_LINES_MAX).map(|line| format!("    {}", clean(line))));
@@ -142,6 +150,7 @@ fn waits_for(wait: &WaitView, gates: &[GateView], paint: Paint) -> Vec<String> {
             let node = node.as_ref().map_or(String::new(), |node| format!(" (at {node})"));
             let mut lines = vec![format!("  {}{}", paint.strong(&clean(title)), paint.dim(&node))];
             lines.push(format!("    {}", answer_line(gate, known)));
+            lines.extend(known.map(|known| format!("    {}", paint.dim(&takes_line(known)))));
             lines
         }
         WaitView::Event { run, node, event, key } => {
@@ -163,15 +172,21 @@ fn waits_for(wait: &WaitView, gates: &[GateView], paint: Paint) -> Vec<String> {
 
 fn key_word(key: &Value) -> String {
     match key {
-        Value::String(text) if Value::from_json_str(text).is_err() => shell_word(text),
-        other => shell_word(&other.to_string()),
+        Value::String(text) if !text.starts_with(":=") => shell_word(text),
+        other => shell_word(&format!(":={other}")),
     }
+}
+
+/// All that can be answered.
+pub(crate) fn takes_line(gate: &GateView) -> String {
+    format!("takes {}", form::choices(&gate.form))
 }
 
 /// The line to type, with an answer that fits the form if one can be made up.
 pub(crate) fn answer_line(gate: &str, known: Option<&GateView>) -> String {
-    match known.map(|gate| form::example(&gate.form)) {
-        Some(Some(answer)) => format!("wonder answer {gate} {}", form::typed(&answer)),
+    let example = |gate: &GateView| Some(form::typed(&form::example(&gate.form)?, &gate.form));
+    match known.map(example) {
+        Some(Some(answer)) => format!("wonder answer {gate} {answer}"),
         Some(None) | None => format!("wonder answer {gate}"),
     }
 }

@@ -2,6 +2,7 @@
 
 use console::measure_text_width;
 use wonder_core::Time;
+use wonder_engine::timeline::Axis;
 
 use super::paint::{Paint, Tone, token_mark, token_tone};
 use super::table::{fit, pad, pad_left};
@@ -20,19 +21,18 @@ pub(crate) struct Columns {
     cost: usize,
     /// Of the bars that show when; none if there is no room.
     pub bars: usize,
-    now: Time,
     /// Turns the spinner; none: nothing moves.
     turn: Option<usize>,
     pub paint: Paint,
 }
 
 impl Columns {
-    pub(crate) fn of(rows: &[Row], width: usize, now: Time, paint: Paint) -> Columns {
-        let tokens = || rows.iter().filter(|row| matches!(row.mark, Mark::Token(_)));
+    pub(crate) fn of(rows: &[Row], width: usize, paint: Paint) -> Columns {
+        let tokens = || rows.iter().filter(|row| !matches!(row.mark, Mark::Group { .. }));
         let label = tokens().map(|row| measure_text_width(&label(row))).max().unwrap_or(0);
         let cost = tokens().filter(|row| row.usd_micros > 0).map(|row| dollars(row.usd_micros).len());
         let cost = cost.max().map_or(0, |widest| widest + 1);
-        Columns { width, label: label.clamp(12, (width / 2).max(12)), cost, bars: 0, now, turn: None, paint }
+        Columns { width, label: label.clamp(12, (width / 2).max(12)), cost, bars: 0, turn: None, paint }
     }
 
     /// Makes room for bars, if there is some.
@@ -54,8 +54,30 @@ impl Columns {
     }
 }
 
-pub(crate) fn line(row: &Row, at: &Columns, span: Option<(Time, Time)>) -> String {
+/// What the bars are drawn on: the time of the run's own work, up to its end or to now.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub axis: Axis,
+    pub to: Time,
+}
+
+impl Span {
+    pub(crate) fn whole_ms(&self) -> u64 {
+        self.axis.ms(self.to)
+    }
+}
+
+pub(crate) fn line(row: &Row, at: &Columns, span: Option<&Span>) -> String {
     let text = match row.mark {
+        Mark::Ahead => {
+            let name = fit(&format!("· {}", row.label), Some(at.label)).into_owned();
+            at.paint.dim(&format!(
+                "{} {}  {}",
+                pad(&name, at.label),
+                " ".repeat(TIME_WIDTH + at.cost),
+                row.note
+            ))
+        }
         Mark::Token(status) => {
             let mark = at.paint.tone(token_tone(status), token_mark(status, at.turn));
             let quiet = matches!(token_tone(status), Tone::Dim);
@@ -63,7 +85,7 @@ pub(crate) fn line(row: &Row, at: &Columns, span: Option<(Time, Time)>) -> Strin
             let name = format!("{} {}", mark, at.paint.tone(tone, &row.label));
             let name = format!("{}{name}{}", indent(row), at.paint.dim(&item(row)));
             let name = fit(&name, Some(at.label)).into_owned();
-            let time = row.elapsed_ms(at.now).map_or(String::new(), duration);
+            let time = row.took_ms.map_or(String::new(), duration);
             let cost = if row.usd_micros > 0 { dollars(row.usd_micros) } else { String::new() };
             let bar = span.filter(|_| at.bars > 0).map(|span| when(row, at, span)).unwrap_or_default();
             let note = at.paint.tone(note_tone(row.mark), &brief(&row.note, NOTE_CHARS_MAX));
@@ -103,7 +125,7 @@ fn note_tone(mark: Mark) -> Tone {
             tone @ (Tone::Bad | Tone::Attention) => tone,
             _ => Tone::Dim,
         },
-        Mark::Group { .. } => Tone::Dim,
+        Mark::Group { .. } | Mark::Ahead => Tone::Dim,
     }
 }
 
@@ -114,17 +136,23 @@ fn progress_bar(done: u32, total: u32, paint: Paint) -> String {
     format!("{}{}", paint.tone(Tone::Active, &full), paint.dim(&rest))
 }
 
-/// When it worked, as a bar between the run's start and its end.
-fn when(row: &Row, at: &Columns, (from, to): (Time, Time)) -> String {
-    let Some(began) = row.began else { return " ".repeat(at.bars + 2) };
-    let whole = to.since(from).max(1);
-    let cell =
-        |time: Time| (time.since(from).min(whole) as u128 * at.bars as u128 / u128::from(whole)) as usize;
+/// When it worked, as a bar between the run's start and its end; nothing for what was copied from another run.
+fn when(row: &Row, at: &Columns, span: &Span) -> String {
+    let nothing = || " ".repeat(at.bars + 2);
+    let Some(began) = row.began else { return nothing() };
+    let ended = row.ended.unwrap_or(span.to);
+    if ended < span.axis.from {
+        return nothing();
+    }
+    let whole = span.whole_ms().max(1);
+    let cell = |time: Time| {
+        (u128::from(span.axis.ms(time).min(whole)) * at.bars as u128 / u128::from(whole)) as usize
+    };
     let first = cell(began).min(at.bars - 1);
-    let last = cell(row.ended.unwrap_or(to)).clamp(first + 1, at.bars);
+    let last = cell(ended).clamp(first + 1, at.bars);
     let tone = match row.mark {
         Mark::Token(status) => token_tone(status),
-        Mark::Group { .. } => Tone::Dim,
+        Mark::Group { .. } | Mark::Ahead => Tone::Dim,
     };
     let bar = at.paint.tone(tone, &"━".repeat(last - first));
     format!("  {}{bar}{}", " ".repeat(first), " ".repeat(at.bars - last))

@@ -3,30 +3,41 @@
 
 mod json;
 
+use std::sync::Arc;
+
 use console::measure_text_width;
 pub(crate) use json::ShowJson;
-use wonder_core::Time;
+use wonder_core::graph::Graph;
 use wonder_core::state::Metrics;
 use wonder_engine::timeline::Timeline;
 use wonder_engine::{GateView, RunView};
 
-use super::list::Page;
+use super::list::{Page, history, place};
 use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
-use super::result::{answer_line, failure};
-use super::row::{Columns, line};
-use super::tree::{Row, rows};
-use super::words::{ago, brief, clean, count, dollars, duration, wrapped};
+use super::result::{answer_line, failure, takes_line};
+use super::row::{Columns, Span, line};
+use super::tree::{Background, Row, rows};
+use super::words::{ago, brief, clean, count, dollars, duration, until, wrapped};
 use super::{changes, walk};
 use wonder_engine::run_tree::RunTree;
 
 /// Where nothing tells how wide a page is.
 const WIDTH: usize = 100;
 
-pub(crate) fn page(view: &RunView, run_tree: &RunTree, gates: &[GateView], page: Page) -> String {
+/// `graph`: the run's definition, for what lies ahead of it.
+pub(crate) fn page(
+    view: &RunView,
+    run_tree: &RunTree,
+    graph: Option<&Arc<Graph>>,
+    gates: &[GateView],
+    page: Page,
+) -> String {
     let width = page.width.unwrap_or(WIDTH);
     let sized = Page { width: Some(width), ..page };
     let mut out = head(view, run_tree.root(), page);
-    let all = rows(run_tree, page.now);
+    // The failure has a section of its own, with its causes.
+    let (graph, told) = (graph.cloned(), view.error.clone());
+    let all = rows(run_tree, &Background { graph, told, ..Background::default() }, page.now);
     if !all.is_empty() {
         out.push_str(&tree(&all, run_tree.root(), sized));
     }
@@ -34,6 +45,10 @@ pub(crate) fn page(view: &RunView, run_tree: &RunTree, gates: &[GateView], page:
         [("walks", walk::lines(run_tree, sized)), ("changes to how it goes on", changed(run_tree, sized))];
     for (title, lines) in parts.iter().filter(|(_, lines)| !lines.is_empty()) {
         out.push_str(&section(title, lines, page.paint));
+    }
+    let history = gate_history(run_tree, page);
+    if !history.is_empty() {
+        out.push_str(&section("gates", &history, page.paint));
     }
     if !gates.is_empty() {
         let lines: Vec<String> = gates.iter().flat_map(|gate| gate_lines(gate, page)).collect();
@@ -59,7 +74,7 @@ fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
         lines.push(("called by", parent.clone()));
     }
     if let Some(forked) = &row.forked {
-        lines.push(("forked", format!("from {}", forked.from)));
+        lines.push(("forked", format!("from {}; what was copied is no part of what it took", forked.from)));
     }
     let mark = paint.tone(run_tone(row.status), &format!("{} {}", run_mark(row.status), spoken(row.status)));
     let interrupted = !row.status.is_end() && !row.driven && !view.quiet;
@@ -73,6 +88,8 @@ fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
     let mut took = vec![duration(view.duration_ms)];
     took.extend((row.usd_micros > 0).then(|| dollars(row.usd_micros)));
     took.extend((row.tokens > 0).then(|| count(row.tokens, "model token")));
+    let idle = |ms: u64| format!("without {} between its end and its retry", duration(ms));
+    took.extend(Some(row.closed_ms).filter(|ms| *ms > 0).map(idle));
     lines.push(("took", took.join(" · ")));
     lines.push(("metrics", metrics(&view.metrics)));
     if let Some(budget) = view.budget_usd_micros {
@@ -110,26 +127,46 @@ fn changed(run_tree: &RunTree, page: Page) -> Vec<String> {
 
 fn tree(all: &[Row], root: &Timeline, page: Page) -> String {
     let (width, paint) = (page.width.unwrap_or(WIDTH), page.paint);
-    let span = (root.started_at, root.ended_at.unwrap_or(page.now).max(root.last_at));
-    let columns = Columns::of(all, width - 2, page.now, paint).with_bars();
-    let mut lines: Vec<String> = all.iter().map(|row| line(row, &columns, Some(span))).collect();
+    let span = Span { axis: root.axis(), to: root.ended_at.unwrap_or(page.now).max(root.last_at) };
+    let columns = Columns::of(all, width - 2, paint).with_bars();
+    let mut lines: Vec<String> = all.iter().map(|row| line(row, &columns, Some(&span))).collect();
     if columns.bars > 0 {
-        lines.insert(0, scale(&columns, span));
+        lines.insert(0, scale(&columns, &span));
     }
     section("nodes", &lines, paint)
 }
 
 /// The ends of the bars: `0s` and how long it took.
-fn scale(columns: &Columns, (from, to): (Time, Time)) -> String {
-    let end = duration(to.since(from));
+fn scale(columns: &Columns, span: &Span) -> String {
+    let end = duration(span.whole_ms());
     let gap = columns.bars.saturating_sub(measure_text_width(&end) + 1);
     let text = format!("0{}{end}", " ".repeat(gap));
     columns.paint.dim(&format!("{}{text}", " ".repeat(columns.bars_at())))
 }
 
+/// Gates that somebody answered or that closed without it, of the run and of those it called: who, when, what.
+fn gate_history(run_tree: &RunTree, page: Page) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (run, timeline) in &run_tree.runs {
+        for (id, gate) in
+            timeline.gates.iter().filter(|(_, gate)| !gate.is_open() || !gate.answers.is_empty())
+        {
+            let at = gate.token.map_or(String::new(), |token| format!(" at {}", run_tree.label(run, token)));
+            let place = page.paint.dim(&format!("({run}:{id}{at})"));
+            lines.push(format!("{} {place}", page.paint.strong(&clean(&gate.title))));
+            let told = history(gate);
+            lines.extend(
+                told.iter().map(|(at, what)| format!("  {} {what}", page.paint.dim(&at.to_string()))),
+            );
+        }
+    }
+    lines
+}
+
 fn gate_lines(gate: &GateView, page: Page) -> Vec<String> {
-    let node = gate.node.as_ref().map_or(String::new(), |node| format!(" at {node}"));
-    let when = ago(gate.opened_at, page.now);
+    let node = place(gate).map_or(String::new(), |place| format!(" at {place}"));
+    let until = gate.deadline.map_or(String::new(), |at| format!(", {}", until(at, page.now)));
+    let when = format!("{}{until}", ago(gate.opened_at, page.now));
     let mut lines = vec![format!(
         "{} {}",
         page.paint.tone(Tone::Attention, &clean(&gate.title)),
@@ -137,6 +174,7 @@ fn gate_lines(gate: &GateView, page: Page) -> Vec<String> {
     )];
     lines.extend(gate.body.iter().flat_map(|body| body.lines().map(|line| format!("  {}", clean(line)))));
     lines.push(format!("  {}", answer_line(&gate.id, Some(gate))));
+    lines.push(format!("  {}", page.paint.dim(&takes_line(gate))));
     lines
 }
 

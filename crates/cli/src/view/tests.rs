@@ -3,6 +3,9 @@
 mod money;
 mod walks;
 
+use std::sync::Arc;
+
+use wonder_core::def::Estimate;
 use wonder_core::event::GateId;
 use wonder_core::{Input, Time, Value};
 use wonder_engine::{RunRow, RunView, Status};
@@ -14,6 +17,7 @@ use super::paint::Paint;
 use super::plain::Narrator;
 use super::result::{Outcome, failure, remedies, summary, waits};
 use super::show::{self, ShowJson};
+use super::tree::Background;
 use super::why;
 use crate::stage::{ROOT, START, Stage};
 
@@ -109,6 +113,42 @@ nodes:
   pack: {needs: [compile, lint], mock: {output: {size: 3}, delay: 50ms}}
 "#;
 
+const REVIEWS: &str = r#"
+name: reviews
+nodes:
+  files:
+    mock: {output: {names: [a.rs, b.rs]}, delay: 20ms}
+    next: [{to: review, foreach: {items: result.names, as: file}}]
+  review:
+    human_gate:
+      title: "Is {{ file }} fine?"
+      timeout: 2h
+      form: {type: object, required: [verdict], properties: {verdict: {enum: [keep, drop]}, score: {type: integer}}}
+    next: [{to: report, synchronization: {merge: {target: state.all}}}]
+  report: {mock: {output: {ok: true}}}
+"#;
+
+const BREAKS_IN_DAG: &str = r#"
+name: breaks_in_dag
+nodes:
+  fetch: {mock: {output: {}, delay: 10ms}}
+  lint: {needs: [fetch], mock: {error: {kind: shell_exit, message: "exit code 1"}, delay: 10ms}}
+  pack: {needs: [lint], mock: {output: {}}}
+  ship: {needs: [pack], mock: {output: {}}}
+"#;
+
+const LOOP: &str = r#"
+name: polish
+nodes:
+  draft:
+    mock: {output: {}, delay: 100ms}
+    next: [{to: judge}]
+  judge:
+    update_context: {set: {state.rounds: "has(state.rounds) ? state.rounds + 1 : 1"}}
+    next: [{to: draft, when: state.rounds < 3, max_iterations: 5}, {to: done}]
+  done: {mock: {output: {done: true}}}
+"#;
+
 const BREAKS: &str = r#"
 name: breaks
 nodes:
@@ -129,18 +169,23 @@ fn plain(stage: &Stage) -> String {
     Narrator::new(ROOT, None, Paint::NONE).lines(&stage.updates()).join("\n")
 }
 
+fn background(stage: &Stage) -> Background {
+    Background { graph: Some(Arc::clone(stage.definition())), ..Background::default() }
+}
+
 fn live(stage: &Stage, width: usize, height: usize) -> String {
     let mut output = Output::default();
     stage.updates().logs.iter().for_each(|line| output.push(line));
     let canvas = Canvas { width, height, now: stage.now, turn: Some(0), paint: Paint::NONE };
-    let lines = frame(&stage.run_tree(), &output, canvas);
+    let lines = frame(&stage.run_tree(), &background(stage), &output, canvas);
     assert!(lines.len() < height, "a frame leaves room for the cursor");
     assert!(lines.iter().all(|line| console::measure_text_width(line) <= width), "{lines:#?}");
     lines.join("\n")
 }
 
 fn shown(stage: &Stage, width: usize) -> String {
-    show::page(&stage.view(), &stage.run_tree(), &stage.gates(), page(stage, width))
+    let graph = Some(stage.definition()).filter(|_| !stage.row().status.is_end());
+    show::page(&stage.view(), &stage.run_tree(), graph, &stage.gates(), page(stage, width))
 }
 
 fn end(stage: &Stage) -> String {
@@ -195,6 +240,8 @@ fn a_live_frame_shows_what_goes_on() {
 #[test]
 fn a_frame_fits_a_small_screen() {
     insta::assert_snapshot!("small_panel", live(&panel().play(850), 60, 8));
+    insta::assert_snapshot!("live_many", live(&Stage::open(MANY, "{}").play(2_500), 79, 24));
+    insta::assert_snapshot!("live_retries", live(&panel().play(1_000), 79, 24));
     insta::assert_snapshot!("small_many", live(&Stage::open(MANY, "{}").play(2_500), 60, 10));
     for height in 4..12 {
         for width in [20, 40, 200] {
@@ -261,6 +308,7 @@ fn lists_fit_the_screen() {
     insta::assert_snapshot!("list_120", list::runs(&rows, &panel.gates(), page(Some(120))));
     insta::assert_snapshot!("list_piped", list::runs(&rows, &panel.gates(), page(None)));
     let gates = [panel.gates(), Stage::open(FAMILY, "{}").play(9_000).gates()].concat();
+    let gates = [gates, Stage::open(REVIEWS, "{}").play(100).gates()].concat();
     insta::assert_snapshot!("gates_80", list::gates(&gates, page(Some(80))));
     insta::assert_snapshot!("gates_120", list::gates(&gates, page(Some(120))));
 }
@@ -280,9 +328,52 @@ fn events_have_a_line_each() {
 
 #[test]
 fn why_names_what_is_waited_for() {
-    let reasons = panel().play(850).why();
-    let lines: Vec<String> = reasons.iter().map(|why| why::line(ROOT, why)).collect();
-    insta::assert_snapshot!("why", lines.join("\n"));
+    let said = |stage: &Stage| why::lines(&stage.why(), (&stage.run_tree(), true), stage.now).join("\n");
+    insta::assert_snapshot!("why", said(&panel().play(850)));
+    insta::assert_snapshot!("why_many", said(&Stage::open(MANY, "{}").play(2_500)));
+    insta::assert_snapshot!("why_gates", said(&Stage::open(REVIEWS, "{}").play(100)));
+    insta::assert_snapshot!("why_failed", said(&Stage::open(BREAKS, "{}").play(60_000)));
+    insta::assert_snapshot!("why_failed_dag", said(&Stage::open(BREAKS_IN_DAG, "{}").play(60_000)));
+    let cancel = Input::Cancel { reason: "wrong files".to_owned(), grace_ms: None };
+    insta::assert_snapshot!("why_cancelled", said(&Stage::open(EACH, "{}").play(500).say(cancel).play(600)));
+    let failed = Stage::open(BREAKS, "{}").play(60_000);
+    insta::assert_snapshot!("why_failed_json", json(&failed.why()));
+}
+
+#[test]
+fn a_retried_run_counts_only_its_own_work() {
+    let failed = Stage::open(EACH, "{}").play(60_000);
+    let day = 86_400_000;
+    let retried = failed.play(day).say(Input::Retry { by: "ann".into() }).play(day + 500);
+    insta::assert_snapshot!("show_retried", shown(&retried, 100));
+    assert_eq!(retried.row().took_ms(retried.now), 4_050 + 30);
+}
+
+#[test]
+fn a_loop_numbers_its_turns() {
+    let stage = Stage::open(LOOP, "{}").play(60_000);
+    insta::assert_snapshot!("show_loop", shown(&stage, 100));
+    insta::assert_snapshot!("plain_loop", plain(&stage));
+}
+
+#[test]
+fn the_time_that_is_left_comes_from_past_runs() {
+    let stage = panel().play(850);
+    let head = |background: &Background| {
+        let canvas = Canvas { width: 119, height: 24, now: stage.now, turn: None, paint: Paint::NONE };
+        frame(&stage.run_tree(), background, &Output::default(), canvas).remove(0)
+    };
+    let usual = |usual_ms: u64| Background { usual_ms: Some(usual_ms), ..background(&stage) };
+    insta::assert_snapshot!("head_left", head(&usual(12_345)));
+    insta::assert_snapshot!("head_longer_than_usual", head(&usual(500)));
+    let dag = Stage::open(DAG, "{}").play(250);
+    let estimate = |ms: u64| Estimate { duration_ms: Some(ms), usd_micros: None };
+    let learnt = [("fetch", 100), ("compile", 4_000), ("pack", 2_000)];
+    let learnt = learnt.map(|(node, ms)| (node.into(), estimate(ms))).into();
+    let background = Background { learnt, usual_ms: Some(9_000), ..background(&dag) };
+    let canvas = Canvas { width: 79, height: 24, now: dag.now, turn: Some(0), paint: Paint::NONE };
+    let lines = frame(&dag.run_tree(), &background, &Output::default(), canvas);
+    insta::assert_snapshot!("live_left", lines.join("\n"));
 }
 
 #[test]
@@ -290,5 +381,8 @@ fn an_interrupted_run_says_how_to_go_on() {
     let stage = Stage::open(EACH, "{}").play(500);
     let mut view: RunView = stage.view();
     view.row.driven = false;
-    insta::assert_snapshot!("show_interrupted", show::page(&view, &stage.run_tree(), &[], page(&stage, 100)));
+    insta::assert_snapshot!(
+        "show_interrupted",
+        show::page(&view, &stage.run_tree(), None, &[], page(&stage, 100))
+    );
 }

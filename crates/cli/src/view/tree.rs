@@ -5,17 +5,51 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use std::sync::Arc;
+
+use wonder_core::def::{Estimate, Name};
+use wonder_core::error::Failure;
 use wonder_core::event::{GroupId, TokenId};
+use wonder_core::graph::Graph;
 use wonder_core::{Time, TokenStatus, Value};
-use wonder_engine::timeline::{GroupView, Timeline, Visit};
+use wonder_engine::ahead::ahead;
+use wonder_engine::timeline::{Axis, GroupView, Timeline, Visit};
 
 use super::words::{brief_value, count, duration, short_id};
-use wonder_engine::run_tree::{RunTree, is_gather, node_name, visit_label};
+use wonder_engine::run_tree::{RunTree, is_gather, item_of, node_name, visit_label};
 
 /// More siblings of one node than this are one row.
 pub(crate) const SIBLINGS_MAX: usize = 20;
 /// Characters of an item that a row shows.
 const ITEM_CHARS_MAX: usize = 32;
+/// Names of what runs among many siblings.
+const NAMES_MAX: usize = 4;
+
+/// What is known of a run beside its events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Background {
+    /// Its definition: with it, what lies ahead is shown.
+    pub graph: Option<Arc<Graph>>,
+    /// What past runs taught of its nodes.
+    pub learnt: BTreeMap<Name, Estimate>,
+    /// How long past runs of its workflow took, in the middle.
+    pub usual_ms: Option<u64>,
+    /// A failure that is told whole elsewhere, with its causes: its rows only name its kind.
+    pub told: Option<Failure>,
+}
+
+impl Background {
+    fn is_told(&self, failure: &Failure) -> bool {
+        let mut causes = std::iter::successors(self.told.as_ref(), |failure| failure.cause.as_deref());
+        causes.any(|told| told.kind == failure.kind && told.message == failure.message)
+    }
+
+    /// How often the node's task is tried at most, by what its author wrote.
+    fn attempts_max(&self, node: &str) -> Option<u32> {
+        let graph = self.graph.as_ref()?;
+        graph.node(graph.find_node(node)?).task()?.retry.as_ref().map(|retry| retry.max_attempts)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -27,6 +61,8 @@ pub(crate) struct Row {
     /// When its work began and ended; absent for what has not begun.
     pub began: Option<Time>,
     pub ended: Option<Time>,
+    /// How long that took, as far as the run was open.
+    pub took_ms: Option<u64>,
     pub usd_micros: u64,
     pub note: String,
 }
@@ -34,6 +70,8 @@ pub(crate) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mark {
     Token(TokenStatus),
+    /// A node that the run may still come to.
+    Ahead,
     /// A group: how many of its branches are done, and how many of those failed.
     Group {
         done: u32,
@@ -55,25 +93,41 @@ impl Mark {
                     | TokenStatus::Cancelled
             ),
             Mark::Group { closed, .. } => closed,
+            Mark::Ahead => false,
         }
     }
 }
 
 impl Row {
-    pub(crate) fn elapsed_ms(&self, now: Time) -> Option<u64> {
-        self.began.map(|began| self.ended.unwrap_or(now).since(began))
+    /// Of what has not begun.
+    fn named(depth: usize, mark: Mark, label: String) -> Row {
+        Row {
+            depth,
+            mark,
+            label,
+            item: String::new(),
+            began: None,
+            ended: None,
+            took_ms: None,
+            usd_micros: 0,
+            note: String::new(),
+        }
     }
 }
 
-/// The whole run_tree, from its root.
-pub(crate) fn rows(run_tree: &RunTree, now: Time) -> Vec<Row> {
-    let mut tree = Tree { run_tree, now, rows: Vec::new() };
+/// The whole run_tree, from its root, and what lies ahead of it.
+pub(crate) fn rows(run_tree: &RunTree, background: &Background, now: Time) -> Vec<Row> {
+    let axis = run_tree.root().axis();
+    let mut tree = Tree { run_tree, background, axis, now, rows: Vec::new() };
     tree.run(&run_tree.root, 0);
+    tree.ahead();
     tree.rows
 }
 
 struct Tree<'f> {
     run_tree: &'f RunTree,
+    background: &'f Background,
+    axis: Axis,
     now: Time,
     rows: Vec<Row>,
 }
@@ -170,17 +224,25 @@ impl Tree<'_> {
         let Some(timeline) = self.run_tree.runs.get(run) else { return };
         let lists = Lists::of(timeline);
         self.siblings(&lists, &lists.top, depth);
-        for (id, gate) in timeline.gates.iter().filter(|(_, gate)| gate.token.is_none()) {
+        for (id, gate) in timeline.open_gates().filter(|(_, gate)| gate.token.is_none()) {
+            let mark = Mark::Token(TokenStatus::WaitingForHuman);
             self.rows.push(Row {
-                depth,
-                mark: Mark::Token(TokenStatus::WaitingForHuman),
-                label: "the run".to_owned(),
-                item: String::new(),
                 began: Some(gate.opened_at),
-                ended: None,
-                usd_micros: 0,
+                took_ms: Some(self.axis.between(gate.opened_at, self.now)),
                 note: format!("gate {id}: {}", gate.title),
+                ..Row::named(depth, mark, "the run".to_owned())
             });
+        }
+    }
+
+    /// Nodes that the run may still come to, with how long they take, if that is known.
+    fn ahead(&mut self) {
+        let root = self.run_tree.root();
+        let Some(graph) = self.background.graph.as_ref().filter(|_| !root.status.is_end()) else { return };
+        for name in ahead(graph, root) {
+            let known = self.background.learnt.get(&*name).and_then(|known| known.duration_ms);
+            let note = known.map_or(String::new(), |ms| format!("usually {}", duration(ms)));
+            self.rows.push(Row { note, ..Row::named(0, Mark::Ahead, name) });
         }
     }
 
@@ -194,7 +256,7 @@ impl Tree<'_> {
             if alike.len() <= SIBLINGS_MAX {
                 self.visit(lists, visit, depth);
             } else if alike[0].token == visit.token {
-                self.many(alike, depth);
+                self.many(lists.timeline, alike, depth);
                 let broken =
                     |visit: &&&Visit| matches!(visit.status, TokenStatus::Failed | TokenStatus::TimedOut);
                 alike.iter().filter(broken).take(SIBLINGS_MAX / 4).for_each(|visit| {
@@ -211,9 +273,10 @@ impl Tree<'_> {
             depth,
             mark: Mark::Token(status),
             label: visit_label(lists.timeline, visit),
-            item: item_of(lists.timeline, visit),
+            item: shown_item(item_of(lists.timeline, visit)),
             began,
             ended,
+            took_ms: began.map(|began| self.axis.work_ms(began, ended.unwrap_or(self.now))),
             usd_micros: visit.spend.usd_micros,
             note: self.note(lists.timeline, visit),
         });
@@ -238,23 +301,14 @@ impl Tree<'_> {
                 format!("{note} · {failed} failed")
             };
         }
-        self.rows.push(Row {
-            depth,
-            mark,
-            label: count(group.total.into(), what),
-            item: String::new(),
-            began: None,
-            ended: None,
-            usd_micros: 0,
-            note,
-        });
+        self.rows.push(Row { note, ..Row::named(depth, mark, count(group.total.into(), what)) });
         if let Some(visits) = lists.within.get(&id) {
             self.siblings(lists, visits, depth + 1);
         }
     }
 
     /// Many visits of one node as one row, with what has become of them.
-    fn many(&mut self, visits: &[&Visit], depth: usize) {
+    fn many(&mut self, timeline: &Timeline, visits: &[&Visit], depth: usize) {
         let mut counts: BTreeMap<TokenStatus, u64> = BTreeMap::new();
         for visit in visits {
             // Having arrived at a fan-in is as good as done, to those who watch.
@@ -272,24 +326,31 @@ impl Tree<'_> {
         // What is done first, what has not begun last.
         ordered
             .sort_by_key(|(status, _)| (*status == TokenStatus::Pending, *status != TokenStatus::Completed));
-        let note: Vec<String> =
+        let mut note: Vec<String> =
             ordered.iter().map(|(status, number)| format!("{number} {}", spoken(*status))).collect();
+        note.extend(ordered.iter().filter_map(|(status, _)| names(timeline, visits, *status)));
+        let began = visits.iter().filter_map(|visit| visit.started_at).min();
+        let ended = visits.iter().filter_map(|visit| visit.ended_at).max().filter(|_| ended);
+        let label = format!("{} ×{}", node_name(&visits[0].node), visits.len());
         self.rows.push(Row {
-            depth,
-            mark: Mark::Token(status),
-            label: format!("{} ×{}", node_name(&visits[0].node), visits.len()),
-            item: String::new(),
-            began: visits.iter().filter_map(|visit| visit.started_at).min(),
-            ended: visits.iter().filter_map(|visit| visit.ended_at).max().filter(|_| ended),
+            began,
+            ended,
+            took_ms: began.map(|began| self.axis.work_ms(began, ended.unwrap_or(self.now))),
             usd_micros: visits.iter().map(|visit| visit.spend.usd_micros).sum(),
             note: note.join(", "),
+            ..Row::named(depth, Mark::Token(status), label)
         });
     }
 
     fn note(&self, timeline: &Timeline, visit: &Visit) -> String {
         let mut parts = Vec::new();
+        if visit.ended_at.is_some_and(|ended_at| ended_at < self.axis.from) {
+            parts.push("copied".to_owned());
+        }
         if visit.attempts > 1 {
-            parts.push(format!("attempt {}", visit.attempts));
+            let of =
+                self.background.attempts_max(&visit.node).map_or(String::new(), |max| format!(" of {max}"));
+            parts.push(format!("attempt {}{of}", visit.attempts));
         }
         if visit.tries > 0 {
             parts.push(count(u64::from(visit.tries) + 1, "try"));
@@ -313,8 +374,14 @@ impl Tree<'_> {
             TokenStatus::WaitingForSubworkflow => {
                 visit.child.as_ref().map(|child| format!("child run {}", short_id(child)))
             }
-            TokenStatus::Failed => Some(failure()),
-            TokenStatus::TimedOut => Some(visit.failure.clone().unwrap_or_else(|| "timed out".to_owned())),
+            TokenStatus::Dispatched if visit.attempts > 1 => {
+                visit.failure.as_ref().map(|failure| format!("after {failure}"))
+            }
+            TokenStatus::Failed | TokenStatus::TimedOut => Some(match &visit.broke_with {
+                Some(failure) if self.background.is_told(failure) => failure.kind.to_string(),
+                Some(failure) => failure.to_string(),
+                None => spoken(visit.status).to_owned(),
+            }),
             TokenStatus::Skipped => Some(match &visit.failure {
                 Some(failure) => format!("skipped: {failure}"),
                 None => "skipped".to_owned(),
@@ -325,17 +392,27 @@ impl Tree<'_> {
     }
 }
 
-/// What the visit's branch works on, if it is a text or a number.
-fn item_of(timeline: &Timeline, visit: &Visit) -> String {
-    let Some(at) = visit.branch else { return String::new() };
-    let group = timeline.groups.get(&at.group);
-    let item = group.and_then(|group| group.items.as_list()?.get(at.branch as usize));
+/// If it is a text or a number.
+fn shown_item(item: &Value) -> String {
     match item {
-        Some(item @ (Value::String(_) | Value::Int(_) | Value::Float(_))) => {
-            brief_value(item, ITEM_CHARS_MAX)
-        }
+        Value::String(_) | Value::Int(_) | Value::Float(_) => brief_value(item, ITEM_CHARS_MAX),
         _ => String::new(),
     }
+}
+
+/// Which of many siblings are at work, waiting or tried again: `running: [3] a.rs [7] b.rs …`.
+fn names(timeline: &Timeline, visits: &[&Visit], status: TokenStatus) -> Option<String> {
+    let live =
+        |visit: &&&Visit| visit.status == status && visit.ended_at.is_none() && visit.started_at.is_some();
+    let mut live = visits.iter().filter(live);
+    let name = |visit: &&Visit| {
+        let branch = visit.branch.map_or(0, |at| at.branch);
+        let item = shown_item(item_of(timeline, visit));
+        format!("[{branch}] {item}").trim_end().to_owned()
+    };
+    let mut names: Vec<String> = live.by_ref().take(NAMES_MAX).map(name).collect();
+    names.extend(live.next().map(|_| "…".to_owned()));
+    (!names.is_empty()).then(|| format!("{}: {}", spoken(status), names.join(" ")))
 }
 
 /// A token's status in the words of a sentence.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use wonder_core::event::GateId;
 use wonder_core::{Time, TokenStatus};
-use wonder_engine::timeline::{Move, Visit};
+use wonder_engine::timeline::{Axis, Move, Visit};
 
 use super::list::Page;
 use super::paint::token_tone;
@@ -70,13 +70,13 @@ struct Walk<'t> {
 pub(crate) fn lines(run_tree: &RunTree, page: Page) -> Vec<String> {
     let all = winding(run_tree);
     let shown = chosen(&all);
-    let began = run_tree.root().started_at;
+    let axis = run_tree.root().axis();
     let mut lines = Vec::new();
     for walk in &shown {
         let label = run_tree.label(walk.run, walk.visit.token);
         let tried = count(walk.visit.attempts.into(), "attempt");
         lines.push(format!("{} {}", page.paint.strong(&label), page.paint.dim(&tried)));
-        lines.extend(own_lines(walk, began, page));
+        lines.extend(own_lines(walk, &axis, page));
     }
     if all.len() > shown.len() {
         let more = format!("… and {} more: -o json has every walk", all.len() - shown.len());
@@ -131,7 +131,7 @@ impl Walk<'_> {
     }
 }
 
-fn own_lines(walk: &Walk<'_>, began: Time, page: Page) -> Vec<String> {
+fn own_lines(walk: &Walk<'_>, axis: &Axis, page: Page) -> Vec<String> {
     let steps = &walk.visit.walk;
     let left_out = steps.len().saturating_sub(FIRST_MAX + LAST_MAX);
     let mut lines = Vec::new();
@@ -142,27 +142,31 @@ fn own_lines(walk: &Walk<'_>, began: Time, page: Page) -> Vec<String> {
         }
         if left_out == 0 || at < FIRST_MAX || at >= FIRST_MAX + left_out {
             let arrow = if at == 0 { " " } else { "→" };
-            let time = pad_left(&offset(step.at.since(began)), TIME_WIDTH).into_owned();
-            lines.push(format!("{} {arrow} {}", page.paint.dim(&time), place(walk.run, step, page)));
+            let time = if step.at < axis.from { "copied".to_owned() } else { offset(axis.ms(step.at)) };
+            let time = pad_left(&time, TIME_WIDTH).into_owned();
+            lines.push(format!("{} {arrow} {}", page.paint.dim(&time), place(walk, step, page)));
         }
     }
     lines
 }
 
 /// `retrying (timeout: it took too long, in 200ms)`
-fn place(run: &str, step: &Move, page: Page) -> String {
+fn place(walk: &Walk<'_>, step: &Move, page: Page) -> String {
     let paint = page.paint;
     let status = paint.tone(token_tone(step.to), step.to.as_str());
-    let why = cause(run, step, page.width.unwrap_or(usize::MAX).saturating_sub(ROOM_MIN).clamp(16, 160));
+    let why = cause(walk, step, page.width.unwrap_or(usize::MAX).saturating_sub(ROOM_MIN).clamp(16, 160));
     if why.is_empty() { status } else { format!("{status} {}", paint.dim(&format!("({})", why.join(", ")))) }
 }
 
-fn cause(run: &str, step: &Move, chars_max: usize) -> Vec<String> {
-    let gate = |gate: GateId| format!("gate {}", short_id(&format!("{run}:{gate}")));
+fn cause(walk: &Walk<'_>, step: &Move, chars_max: usize) -> Vec<String> {
+    let gate = |gate: GateId| format!("gate {}", short_id(&format!("{}:{gate}", walk.run)));
+    // What it ended with is told where it is shown; what it was tried again after is told here.
+    let end =
+        walk.visit.broke_with.as_ref().filter(|_| step.to.is_end()).map(|failure| failure.kind.to_string());
     let mut parts = Vec::new();
     parts.extend(step.by.as_ref().map(|by| format!("{by} answered")));
     parts.extend(step.attempt.map(|attempt| format!("attempt {attempt}")));
-    parts.extend(step.failure.as_ref().map(|failure| brief(failure, chars_max)));
+    parts.extend(step.failure.as_ref().map(|failure| end.unwrap_or_else(|| brief(failure, chars_max))));
     parts.extend(step.wakes_at.map(|at| format!("in {}", duration(at.since(step.at)))));
     parts.extend(step.gate.map(gate));
     parts

@@ -31,6 +31,14 @@ pub(crate) fn ago(at: Time, now: Time) -> String {
     }
 }
 
+/// `3m left`, or that the time is over.
+pub(crate) fn until(at: Time, now: Time) -> String {
+    match at.since(now) {
+        0 => "overdue".to_owned(),
+        left => format!("{} left", duration(left)),
+    }
+}
+
 /// `$0.0042`: four places, six where four would show nothing, two from ten dollars on.
 pub(crate) fn dollars(micros: u64) -> String {
     let whole = micros / 1_000_000;

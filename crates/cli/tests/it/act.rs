@@ -21,6 +21,19 @@ nodes:
     let done = home.json(&["show", "last", "-o", "json"]);
     assert_eq!((&done["run"], &done["status"]), (&failed["run"], &"completed".into()));
     assert_snapshot!("retry_completed", home.wonder(&["retry", "last"]));
+    assert_snapshot!("resume_completed", home.wonder(&["resume", "last"]));
+}
+
+#[test]
+fn no_verb_sends_people_to_one_that_refuses_too() {
+    let home = Home::with("name: fails\nnodes: {a: {shell: {command: exit 3}, timeout: 20s}}\n");
+    home.wonder(&["run", "flow.yaml"]);
+    assert_snapshot!("resume_failed", home.wonder(&["resume", "last"]));
+    home.write("flow.yaml", "wonder: 1\nname: asks\nnodes: {a: {human_gate: {title: Sure?}}}\n");
+    home.wonder(&["run", "flow.yaml"]);
+    assert_snapshot!("retry_waiting", home.wonder(&["retry", "last"]));
+    home.wonder(&["pause", "last"]);
+    assert_snapshot!("retry_paused", home.wonder(&["retry", "last"]));
 }
 
 #[test]

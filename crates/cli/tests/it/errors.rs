@@ -22,9 +22,30 @@ fn what_is_typed_wrong_is_a_usage_error() {
 #[test]
 fn an_input_that_does_not_fit_starts_nothing() {
     let home = Home::with(GREET);
-    assert_snapshot!("input_bad", home.wonder(&["run", "flow.yaml", "-i", "who=7"]));
+    assert_snapshot!("input_bad", home.wonder(&["run", "flow.yaml", "-i", "who:=7"]));
     assert_snapshot!("input_bad_json", home.wonder(&["run", "flow.yaml", "-o", "json"]));
     assert_eq!(home.json(&["list", "-o", "json"]), serde_json::json!([]));
+}
+
+#[test]
+fn a_home_that_is_not_there_is_a_mistake_unless_a_run_makes_it() {
+    let home = Home::with(GREET);
+    for verb in ["list", "show", "gates", "cost", "resume", "retry"] {
+        let args: &[&str] = if ["list", "gates", "cost"].contains(&verb) { &[verb] } else { &[verb, "last"] };
+        let shot = home.wonder(&[&["--home", "nowhere"], args].concat());
+        assert!(shot.starts_with("exit 2") && shot.contains("--home"), "{shot}");
+    }
+    assert_snapshot!("home_nowhere", home.wonder(&["--home", "nowhere", "list"]));
+    assert!(!home.work().join("nowhere").exists());
+    assert!(home.wonder(&["--home", "nowhere", "run", "flow.yaml", "-i", "who=me"]).starts_with("exit 0"));
+    assert!(home.wonder(&["--home", "nowhere", "list"]).contains("greet"));
+}
+
+#[test]
+fn a_node_that_is_not_there_is_named() {
+    let home = Home::with(GREET);
+    home.wonder(&["run", "flow.yaml", "-i", "who=me"]);
+    assert_snapshot!("logs_no_such_node", home.wonder(&["logs", "--node", "sai"]));
 }
 
 #[test]
@@ -90,8 +111,8 @@ fn a_database_that_cannot_be_used_is_left_alone() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let home = Home::with(GREET);
-    home.wonder(&["run", "flow.yaml", "-i", "who=me"]);
-    for args in [&["schema"][..], &["events", "last"], &["list"], &["explain"]] {
+    let run = home.json(&["run", "flow.yaml", "-i", "who=me", "-o", "json"])["run"].clone();
+    for args in [&["schema"][..], &["events", run.as_str().unwrap()], &["list"], &["explain"]] {
         let mut child = home.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();

@@ -39,6 +39,60 @@ fn a_gate_is_shown_answered_and_closed() {
 }
 
 #[test]
+fn an_answer_is_typed_by_its_form() {
+    let home = Home::with(
+        r#"
+name: ask
+nodes:
+  ask:
+    human_gate:
+      title: Which version?
+      form:
+        type: object
+        required: [version]
+        properties: {version: {type: string}, copies: {type: integer}, ok: {type: boolean}}
+    next: [{to: say}]
+  say: {human_gate: {title: "In a word?", form: {type: string}}}
+output_mapping: {answer: state.ask, word: state.say}
+"#,
+    );
+    home.wonder(&["run", "flow.yaml"]);
+    assert_snapshot!("answer_misfit", home.wonder(&["answer", "last", "version=1.10", "copies=two"]));
+    home.wonder(&["answer", "last", "version=1.10", "copies=2", "ok=true"]);
+    let done = home.json(&["answer", "last", "-o", "json", "1.10"]);
+    let answer = serde_json::json!({"version": "1.10", "copies": 2, "ok": true});
+    assert_eq!(done["output"], serde_json::json!({"answer": answer, "word": "1.10"}));
+}
+
+#[test]
+fn gates_say_where_until_when_and_what_can_be_answered() {
+    let home = Home::with(
+        r#"
+name: reviews
+nodes:
+  files:
+    mock: {output: {names: [a.rs, b.rs]}}
+    next: [{to: review, foreach: {items: result.names, as: file}}]
+  review:
+    human_gate: {title: "Is {{ file }} fine?", timeout: 2h, form: {type: object, required: [verdict], properties: {verdict: {enum: [keep, drop]}}}}
+    next: [{to: report, synchronization: {merge: {target: state.all}}}]
+  report: {mock: {output: {ok: true}}}
+"#,
+    );
+    home.wonder(&["run", "flow.yaml"]);
+    assert_snapshot!("gates_of_branches", home.wonder(&["gates"]));
+    let gates = home.json(&["gates", "-o", "json"]);
+    assert_eq!((&gates[1]["visit"], &gates[1]["item"]), (&"review[1]".into(), &"b.rs".into()));
+    let runs = home.json(&["list", "-o", "json"]);
+    assert_eq!(gates[0]["run"], runs[0]["run"], "one key for a run's id");
+    home.wonder(&["answer", "last:1", "verdict=keep", "--by", "bob"]);
+    home.wonder(&["answer", "last:2", "verdict=drop", "--by", "eve"]);
+    assert_snapshot!("show_gate_history", home.wonder(&["show"]));
+    let history = home.json(&["show", "-o", "json"])["gate_history"].clone();
+    assert_eq!((&history[1]["answers"][0]["by"], &history[1]["at"]), (&"eve".into(), &"review[1]".into()));
+}
+
+#[test]
 fn an_answer_may_only_be_recorded() {
     let home = Home::with(GATE);
     home.wonder(&["run", "flow.yaml"]);
@@ -77,6 +131,23 @@ nodes:
     );
     assert_snapshot!("run_waits_for_event", home.wonder(&["run", "flow.yaml"]));
     assert_snapshot!("list_waits_for_event", home.wonder(&["list"]));
-    assert_snapshot!("signal", home.wonder(&["signal", "last", "paid", "amount=12", "--key", "order-7"]));
+    assert_snapshot!("signal", home.wonder(&["signal", "last", "paid", "amount:=12", "--key", "order-7"]));
     assert_snapshot!("signal_late", home.wonder(&["signal", "last", "paid"]));
+}
+
+#[test]
+fn the_key_of_an_event_is_a_text_unless_the_run_waits_for_another() {
+    let home = Home::with(
+        r#"
+name: waits
+nodes:
+  number: {wait_event: {event: paid, key: "7"}, next: [{to: text}]}
+  text: {wait_event: {event: paid, key: "'1.10'"}}
+output_mapping: {first: state.number, second: state.text}
+"#,
+    );
+    home.wonder(&["run", "flow.yaml"]);
+    home.wonder(&["signal", "last", "paid", "version=1.10", "--key", "7"]);
+    let done = home.json(&["signal", "last", "paid", "n:=2", "--key", "1.10", "-o", "json"]);
+    assert_eq!(done["output"], serde_json::json!({"first": {"version": "1.10"}, "second": {"n": 2}}));
 }

@@ -56,6 +56,15 @@ fn programs_read_what_people_read() {
 }
 
 #[test]
+fn what_other_tools_call_it_works_too() {
+    let home = Home::with(GREET);
+    home.wonder(&["run", "flow.yaml", "-i", "who=world"]);
+    assert_eq!(home.wonder(&["ps"]), home.wonder(&["list"]));
+    assert_eq!(home.wonder(&["status", "last"]), home.wonder(&["show", "last"]));
+    assert!(home.wonder(&["status"]).contains("last is run"), "it says which run it chose");
+}
+
+#[test]
 fn an_empty_home_has_nothing_to_show() {
     let home = Home::new();
     assert_snapshot!("list_nothing", home.wonder(&["list"]));

@@ -32,6 +32,31 @@ fn inputs_come_from_everywhere() {
 }
 
 #[test]
+fn what_is_typed_is_typed_by_the_schema() {
+    let echo = "nodes: {a: {update_context: {set: {output: input}}}}\n";
+    let free = Home::with(&format!("name: echo\n{echo}"));
+    let given = |home: &Home, inputs: &[&str]| -> serde_json::Value {
+        let inputs = inputs.iter().flat_map(|text| ["-i", *text]);
+        let args: Vec<&str> = ["run", "flow.yaml", "-o", "json"].into_iter().chain(inputs).collect();
+        home.json(&args)["output"].clone()
+    };
+    let text = given(&free, &["version=1.10", "n=7", "ok=true", "list=[1]"]);
+    assert_eq!(text, serde_json::json!({"version": "1.10", "n": "7", "ok": "true", "list": "[1]"}));
+    let json = given(&free, &["version:=1.10", "n:=7", "ok:=true", "list:=[1]", r#"{"z": null}"#]);
+    assert_eq!(json, serde_json::json!({"version": 1.1, "n": 7, "ok": true, "list": [1], "z": null}));
+
+    let schema = "input_schema: {type: object, additionalProperties: false, properties: {version: {type: string}, \
+                  n: {type: integer}, ok: {type: boolean}, list: {type: array}, level: {enum: [low, high]}}}\n";
+    let typed = Home::with(&format!("name: echo\n{schema}{echo}"));
+    let output = given(&typed, &["version=1.10", "n=7", "ok=true", "list=[1]", "level=low"]);
+    let expected = serde_json::json!({"version": "1.10", "n": 7, "ok": true, "list": [1], "level": "low"});
+    assert_eq!(output, expected);
+    let wrong = ["run", "flow.yaml", "-i", "n=seven", "-i", "ok=yes", "-i", "level=mid", "-i", "nn=1"];
+    assert_snapshot!("inputs_do_not_fit", typed.wonder(&wrong));
+    assert_snapshot!("input_does_not_fit", typed.wonder(&["run", "flow.yaml", "-i", "n=seven"]));
+}
+
+#[test]
 fn a_run_that_fails_says_why_and_what_to_do() {
     let home = Home::with(
         r#"

@@ -126,6 +126,22 @@ fn runs_are_found_by_what_people_look_for() {
     assert_eq!(runs(&home, &["--until", "1h"]), [""; 0]);
     assert_eq!(runs(&home, &["--since", "2020-01-01", "--until", "2021-01-01"]), [""; 0]);
 
+    home.write(
+        "labelled.yaml",
+        "wonder: 1\nname: labelled\nlabels: {team: file, tier: gold}\nnodes: {a: {mock: {output: {}}}}\n",
+    );
+    home.wonder(&["run", "labelled.yaml", "-d", "--label", "team=mine"]);
+    let last = runs(&home, &["--limit", "1"]);
+    assert_eq!(runs(&home, &["--label", "tier=gold"]), last, "a file's labels reach the run");
+    assert_eq!(runs(&home, &["--label", "team=mine"]), last, "and what is typed goes over them");
+    assert_eq!(runs(&home, &["--label", "team=file"]), [""; 0]);
+    assert_eq!(runs(&home, &["--status", "interrupted"]), last);
+    assert_snapshot!("list_page", home.wonder(&["list", "--limit", "2"]));
+    home.wonder(&["cancel", "last"]);
+    assert_eq!(runs(&home, &["--status", "interrupted"]), [""; 0]);
+    assert_eq!(runs(&home, &["--status", "cancelled"]), last);
+    let roots = [last, roots].concat();
+
     assert_eq!(runs(&home, &["--limit", "2"]), roots[..2]);
     assert_eq!(runs(&home, &["--limit", "2", "--after", &roots[1]]), roots[2..]);
     assert_snapshot!("list_after_nothing", home.wonder(&["list", "--after", "nope"]));

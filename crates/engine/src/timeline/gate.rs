@@ -18,6 +18,9 @@ pub struct GateHistory {
     pub form: Value,
     pub token: Option<TokenId>,
     pub opened_at: Time,
+    /// Who was asked when it was opened.
+    #[serde(default)]
+    pub asked: Vec<Name>,
     /// Who is asked: those it was opened for, or was passed on to.
     pub assignees: Vec<Name>,
     pub deadline: Option<Time>,
@@ -56,6 +59,7 @@ impl GateHistory {
             form: record.form.clone(),
             token,
             opened_at: at,
+            asked: record.assignees.clone(),
             assignees: record.assignees.clone(),
             deadline: record.timeout_ms.map(|ms| at.plus(ms)),
             quorum: record.quorum,
@@ -138,7 +142,7 @@ fn wait_at_gate(visit: &mut Visit, gate: GateId, record: &GateRecord, now: Now) 
     match (record.kind, &record.failure) {
         (GateKind::Node, _) => visit.to(TokenStatus::WaitingForHuman, now).gate = Some(gate),
         (GateKind::Review | GateKind::Outcome, Some(failure)) => {
-            visit.broke(TokenStatus::Escalated, Some(failure.to_string()), now).gate = Some(gate);
+            visit.broke(TokenStatus::Escalated, Some(failure), now).gate = Some(gate);
         }
         (GateKind::Review | GateKind::Outcome | GateKind::Budget | GateKind::Timeout, _) => {}
     }

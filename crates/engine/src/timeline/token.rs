@@ -23,8 +23,10 @@ pub(super) struct Done<'e> {
 impl Timeline {
     pub(super) fn token_created(&mut self, new: &NewToken, now: Now) {
         let NewToken { token, node, parent, via, branch, .. } = new;
+        let turn = self.turns.entry((node.clone(), *branch)).or_default();
+        *turn += 1;
         let visit = Visit::new(*token, node.clone(), *parent, now);
-        self.visits.insert(*token, Visit { branch: *branch, via: via.clone(), ..visit });
+        self.visits.insert(*token, Visit { branch: *branch, via: via.clone(), turn: *turn, ..visit });
         if let Some(at) = branch {
             self.join_branch(*at, *token);
         }
@@ -50,7 +52,7 @@ impl Timeline {
         self.reported_now(*token, report.as_ref(), now);
         let Some(visit) = self.visits.get_mut(token) else { return };
         visit.wakes_at = Some(*wake_at);
-        visit.broke(TokenStatus::Retrying, Some(failure.to_string()), now).wakes_at = Some(*wake_at);
+        visit.broke(TokenStatus::Retrying, Some(failure), now).wakes_at = Some(*wake_at);
     }
 
     /// A change is recorded just before the attempt that it is for.
@@ -71,10 +73,9 @@ impl Timeline {
         let Some(visit) = self.visits.get_mut(&token) else { return };
         visit.result = done.result.clone();
         let branch = visit.current_branch();
-        let failure = done.failure.map(ToString::to_string);
         match done.then {
             Then::Arrives(group) if !done.skipped => self.wait_for_siblings(token, group, now),
-            _ if done.skipped => drop(visit.broke(TokenStatus::Skipped, failure, now)),
+            _ if done.skipped => drop(visit.broke(TokenStatus::Skipped, done.failure, now)),
             _ => drop(visit.to(TokenStatus::Completed, now)),
         }
         self.leave_branch(branch, token);
@@ -92,7 +93,7 @@ impl Timeline {
         self.metrics.nodes_failed += 1;
         let Some(visit) = self.visits.get_mut(token) else { return };
         let end = if *timed_out { TokenStatus::TimedOut } else { TokenStatus::Failed };
-        visit.broke(end, Some(failure.to_string()), now);
+        visit.broke(end, Some(failure), now);
         let branch = visit.current_branch();
         if !handled {
             self.keep(*token);
@@ -205,6 +206,7 @@ impl Timeline {
     /// wanted; of the rest nobody will ever report here.
     pub(super) fn forked(&mut self, run: &Name, now: Now) {
         self.copied = self.spend.clone();
+        self.forked_at = Some(now.at);
         for gate in self.gates.values_mut().filter(|gate| gate.is_open()) {
             gate.restart(now.at);
         }

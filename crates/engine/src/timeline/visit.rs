@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
+use wonder_core::error::Failure;
 use wonder_core::event::{BranchRef, GateId, GroupId, Report, TokenId};
 use wonder_core::{Time, TokenStatus, Value};
 
@@ -16,6 +17,9 @@ pub struct Visit {
     /// The transition that led here.
     pub via: Option<Name>,
     pub branch: Option<BranchRef>,
+    /// The how manieth visit of its node in its branch: more than 1 in a loop.
+    #[serde(default = "first_turn")]
+    pub turn: u32,
     pub status: TokenStatus,
     pub attempts: u32,
     /// Tries of its actions beyond the first of each.
@@ -31,6 +35,9 @@ pub struct Visit {
     /// The end of a backoff or a sleep.
     pub wakes_at: Option<Time>,
     pub failure: Option<String>,
+    /// The same with all that is known of it.
+    #[serde(skip)]
+    pub broke_with: Option<Failure>,
     /// What its work came to; null while there is none.
     pub result: Value,
     /// Every move of the token, the first being its creation.
@@ -44,6 +51,10 @@ pub struct Visit {
     /// Who answered its gate just now: it moves because of that.
     #[serde(skip)]
     pub(super) answered_by: Option<Name>,
+}
+
+fn first_turn() -> u32 {
+    1
 }
 
 /// One move of a token, with what is known of its cause.
@@ -100,6 +111,7 @@ impl Visit {
             parent,
             via: None,
             branch: None,
+            turn: first_turn(),
             status: TokenStatus::Pending,
             attempts: 0,
             tries: 0,
@@ -111,6 +123,7 @@ impl Visit {
             gate: None,
             wakes_at: None,
             failure: None,
+            broke_with: None,
             result: Value::Null,
             walk: vec![Move::new(TokenStatus::Pending, now)],
             history: Vec::new(),
@@ -146,11 +159,6 @@ impl Visit {
         self.walk.iter().any(|step| step.to == TokenStatus::Escalated)
     }
 
-    /// How long it has been at it, until it ended or until `now`.
-    pub fn elapsed_ms(&self, now: Time) -> u64 {
-        self.ended_at.unwrap_or(now).since(self.started_at.unwrap_or(self.created_at))
-    }
-
     /// Moves the token, and shows it there.
     pub(super) fn to(&mut self, status: TokenStatus, now: Now) -> &mut Move {
         self.shows(status, now);
@@ -180,14 +188,21 @@ impl Visit {
         self.walk.last_mut().expect("a move was just put there")
     }
 
+    /// It came to no good end.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.status, TokenStatus::Failed | TokenStatus::TimedOut)
+    }
+
     /// Moves it because of a failure.
-    pub(super) fn broke(&mut self, to: TokenStatus, failure: Option<String>, now: Now) -> &mut Move {
+    pub(super) fn broke(&mut self, to: TokenStatus, failure: Option<&Failure>, now: Now) -> &mut Move {
+        let text = failure.map(ToString::to_string);
         if let Some(attempt) = self.history.last_mut().filter(|attempt| attempt.outcome.is_none()) {
-            attempt.failure.clone_from(&failure);
+            attempt.failure.clone_from(&text);
         }
-        self.failure.clone_from(&failure);
+        self.failure.clone_from(&text);
+        self.broke_with = failure.cloned();
         let step = self.to(to, now);
-        step.failure = failure;
+        step.failure = text;
         step
     }
 

@@ -1,10 +1,11 @@
 //! One visit and one gate with everything that is known of them, from the events of their run.
 
 use serde::{Deserialize, Serialize};
+use wonder_core::Value;
 use wonder_core::event::{GateId, TokenId};
 
 use super::{GateView, RunRow};
-use crate::run_tree::{node_name, visit_label};
+use crate::run_tree::{item_of, node_name, place_label, visit_label};
 use crate::timeline::{GateHistory, Timeline, Visit};
 
 /// One visit of one node: its moves, its attempts with what each was given, and what came of it.
@@ -42,14 +43,14 @@ pub struct GateDetails {
 }
 
 impl GateDetails {
-    pub fn of(row: &RunRow, timeline: &Timeline, gate: GateId) -> Option<GateDetails> {
+    pub fn of(run: &str, root: &str, timeline: &Timeline, gate: GateId) -> Option<GateDetails> {
         let history = timeline.gates.get(&gate)?;
         let visit = history.token.and_then(|token| timeline.visits.get(&token));
         Some(GateDetails {
-            id: format!("{}:{gate}", row.run),
-            run: row.run.clone(),
-            root: row.root.clone(),
-            workflow: row.workflow.clone(),
+            id: format!("{run}:{gate}"),
+            run: run.to_owned(),
+            root: root.to_owned(),
+            workflow: timeline.workflow.as_deref().unwrap_or_default().to_owned(),
             at: visit.map(|visit| visit_label(timeline, visit)),
             open: history.is_open(),
             gate: history.clone(),
@@ -75,6 +76,8 @@ impl GateView {
                 assignees: gate.assignees.iter().map(ToString::to_string).collect(),
                 opened_at: gate.opened_at,
                 deadline: gate.deadline,
+                visit: visit.map(|visit| place_label(timeline, visit)),
+                item: visit.map_or(Value::Null, |visit| item_of(timeline, visit).clone()),
             }
         };
         timeline.open_gates().map(view).collect()

@@ -40,6 +40,8 @@ pub(crate) struct Hosted {
     pub(crate) project: Name,
     pub(crate) started_at: Time,
     pub(crate) forked: Option<Forked>,
+    /// How long it lay ended before it was retried.
+    pub(crate) closed_ms: u64,
     /// Runs it called, in order.
     pub(crate) children: Vec<Name>,
     /// Tasks with effect `once` that were begun.
@@ -74,6 +76,7 @@ impl Hosted {
             project: DEFAULT_PROJECT.into(),
             started_at: now,
             forked: None,
+            closed_ms: 0,
             children: Vec::new(),
             started: BTreeSet::new(),
             stored: None,
@@ -271,6 +274,7 @@ fn resumed(stored: StoredRun, run: Run, events: u64) -> Hosted {
         project: row.project.into(),
         started_at: row.started_at,
         forked: row.forked,
+        closed_ms: row.closed_ms,
         children: Vec::new(),
         started: BTreeSet::new(),
         stored: Some(update),
@@ -289,5 +293,6 @@ fn update_of(stored: &StoredRun) -> RunUpdate {
         usd_micros: stored.row.usd_micros,
         tokens: stored.row.tokens,
         wake_at: stored.wake_at,
+        closed_ms: stored.row.closed_ms,
     }
 }

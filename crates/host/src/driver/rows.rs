@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wonder_core::def::Name;
-use wonder_core::event::{Event, EventKind, GateId};
+use wonder_core::event::{Event, EventKind, GateId, TokenId};
 use wonder_core::graph::NodeIx;
 use wonder_core::{Run, Time};
 use wonder_engine::Status;
@@ -29,7 +29,8 @@ impl Driver {
             turn.batch.extend(gate_row(hosted, event));
             if let (EventKind::RunRetried { .. }, Some(stored)) = (&event.kind, &mut hosted.stored) {
                 // It may end again in this very turn, and that is when it ended.
-                stored.ended_at = None;
+                let ended_at = stored.ended_at.take();
+                hosted.closed_ms += ended_at.map_or(0, |ended_at| event.at.since(Time(ended_at)));
             }
             hosted.observe(event);
         }
@@ -131,6 +132,7 @@ impl Hosted {
             usd_micros: state.spend.usd_micros,
             tokens: state.spend.tokens(),
             wake_at: stored.or(deadline),
+            closed_ms: self.closed_ms,
         }
     }
 
@@ -146,7 +148,7 @@ impl Hosted {
             parent: self.parent.clone(),
             workdir: self.workdir.to_string_lossy().into_owned(),
             file: self.file.clone(),
-            labels: json(&self.labels),
+            labels: self.labels.clone(),
             started_at: self.started_at.0,
             forked: self.forked.clone(),
             project: self.project.clone(),
@@ -168,6 +170,8 @@ fn gate_row(hosted: &Hosted, event: &Event) -> Option<Write> {
                 let graph = hosted.run.graph();
                 graph.written_ref(NodeIx(token.node)).clone()
             });
+            let place = token.and_then(|token| place(&hosted.run, token));
+            let (visit, item) = place.map_or((None, None), |(visit, item)| (Some(visit), item));
             Some(Write::GateOpened(Box::new(GateRow {
                 run,
                 gate: gate.0,
@@ -179,6 +183,8 @@ fn gate_row(hosted: &Hosted, event: &Event) -> Option<Write> {
                 assignees: serde_json::to_string(&record.assignees).expect("names are JSON"),
                 opened_at: event.at.0,
                 deadline: deadline(&hosted.run, *gate),
+                visit,
+                item,
             })))
         }
         EventKind::GateAnswered { gate, closes: true, .. } | EventKind::GateClosed { gate, .. } => {
@@ -191,6 +197,22 @@ fn gate_row(hosted: &Hosted, event: &Event) -> Option<Write> {
         }
         _ => None,
     }
+}
+
+/// Where a token is, with the numbers of its branches from the outermost in, and what its branch works on.
+fn place(run: &Run, token: TokenId) -> Option<(String, Option<String>)> {
+    let token = run.state().tokens.get(&token)?;
+    let node = run.graph().written_ref(NodeIx(token.node));
+    let (mut path, mut next) = (Vec::new(), token.branch);
+    while let Some(at) = next {
+        path.push(at.branch.to_string());
+        next = run.state().groups.get(&at.group).and_then(|group| group.outer);
+    }
+    path.reverse();
+    let visit = if path.is_empty() { node.to_string() } else { format!("{node}[{}]", path.join(".")) };
+    let group = token.branch.and_then(|at| Some((run.state().groups.get(&at.group)?, at.branch)));
+    let item = group.and_then(|(group, branch)| group.items.as_list()?.get(branch as usize));
+    Some((visit, item.map(ToString::to_string)))
 }
 
 fn deadline(run: &Run, gate: GateId) -> Option<i64> {

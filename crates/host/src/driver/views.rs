@@ -51,7 +51,6 @@ pub(crate) fn view(
 ) -> RunView {
     let state = run.state();
     let ended = run.status().is_end();
-    let end = row.ended_at.unwrap_or(now);
     RunView {
         seq: state.seq,
         input: state.start.as_ref().map(|start| start.input.clone()).unwrap_or_default(),
@@ -61,7 +60,7 @@ pub(crate) fn view(
         waiting: if ended { Vec::new() } else { waiting },
         quiet: ended || matches!(row.status, Status::Waiting),
         metrics: state.metrics.clone(),
-        duration_ms: end.since(row.started_at),
+        duration_ms: row.took_ms(now),
         budget_usd_micros: run.graph().budget.and_then(|budget| budget.usd_micros),
         children,
         row,
@@ -88,6 +87,7 @@ impl Hosted {
             driven,
             labels: self.labels.clone(),
             file: self.file.clone(),
+            closed_ms: self.closed_ms,
         }
     }
 

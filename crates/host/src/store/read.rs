@@ -19,7 +19,9 @@ use crate::project::Spent;
 
 const RUN: &str = "SELECT no, id, workflow, version, status, root, parent, started_at, ended_at, usd_micros, \
                    tokens, labels, definition, callable, workdir, evidence, forked_from, copied_usd_micros, \
-                   copied_tokens, project, wake_at, file FROM runs";
+                   copied_tokens, project, wake_at, file, closed_ms FROM runs";
+/// In the words of the index on statuses, so that it is used.
+const NOT_COMPLETED: &str = "status != 'completed'";
 /// What a list shows if nobody says how much.
 const LIST_MAX: u32 = 50;
 /// How much one answer holds at most.
@@ -130,7 +132,14 @@ impl<'c> Reader<'c> {
         self.all(&sql, [workflow], stored_run)
     }
 
-    pub(crate) fn list(&self, filter: &Filter) -> Reply<Vec<StoredRun>> {
+    /// `driven`: the roots that an engine carries on now.
+    pub(crate) fn list(&self, filter: &Filter, driven: &BTreeSet<Name>) -> Reply<Vec<StoredRun>> {
+        let query = self.listed(filter, driven)?;
+        let sql = format!("{RUN}{} ORDER BY no DESC LIMIT ?", query.text);
+        self.all(&sql, rusqlite::params_from_iter(query.values), stored_run)
+    }
+
+    fn listed(&self, filter: &Filter, driven: &BTreeSet<Name>) -> Reply<Conditions> {
         let before = match &filter.after {
             Some(run) => Some(self.find(run)?.no),
             None => None,
@@ -140,9 +149,23 @@ impl<'c> Reader<'c> {
         query.add("no < ?", before);
         query.add("workflow = ?", filter.workflow.clone());
         query.add("status = ?", filter.status.map(|status| status.as_str().to_owned()));
+        if filter.status.is_some_and(|status| status != Status::Completed) {
+            query.and(NOT_COMPLETED);
+        }
+        if filter.interrupted {
+            query.and(NOT_COMPLETED);
+            query.and("status IN ('queued', 'running', 'cancelling')");
+            let driven: Vec<&str> = driven.iter().map(|root| &**root).collect();
+            let driven = serde_json::to_string(&driven).expect("names are JSON");
+            query.add("root NOT IN (SELECT value FROM json_each(?))", Some(driven));
+        }
         query.add("project = ?", filter.project.clone());
-        query.add("started_at >= ?", filter.since.map(|time| time.0));
-        query.add("started_at < ?", filter.until.map(|time| time.0));
+        // Numbers grow with time, but for clocks that were set back: the index says where to begin and to end.
+        let (since, until) = (filter.since.map(|time| time.0), filter.until.map(|time| time.0));
+        query.add("no >= (SELECT min(no) FROM runs INDEXED BY runs_by_start WHERE started_at >= ?)", since);
+        query.add("started_at >= ?", since);
+        query.add("no <= (SELECT max(no) FROM runs INDEXED BY runs_by_start WHERE started_at < ?)", until);
+        query.add("started_at < ?", until);
         // The index on roots finds the children of one tree.
         query.add("root = ?", parent.as_ref().map(|row| row.root.clone()));
         query.add("parent = ?", parent.as_ref().map(|row| row.run.clone()));
@@ -150,12 +173,11 @@ impl<'c> Reader<'c> {
             query.and("parent IS NULL");
         }
         for (key, value) in &filter.labels {
-            query.and("EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)");
+            query.and("no IN (SELECT run FROM labels WHERE key = ? AND value = ?)");
             query.values.extend([key.clone().into(), value.clone().into()]);
         }
-        let sql = format!("{RUN}{} ORDER BY no DESC LIMIT ?", query.text);
         query.values.push(i64::from(filter.limit.unwrap_or(LIST_MAX)).into());
-        self.all(&sql, rusqlite::params_from_iter(query.values), stored_run)
+        Ok(query)
     }
 
     /// A run and everything it called, directly or not, in the order of their starts.
@@ -320,7 +342,7 @@ impl<'c> Reader<'c> {
     /// Open gates: of a run and those it called, or all.
     pub(crate) fn gates(&self, run: Option<&str>) -> Reply<Vec<GateView>> {
         let sql = "SELECT id, root, workflow, gate, node, kind, title, body, form, assignees, opened_at, \
-                   deadline FROM gates JOIN runs ON no = run WHERE open = 1 AND status != 'quarantined' \
+                   deadline, visit, item FROM gates JOIN runs ON no = run WHERE open = 1 AND status != 'quarantined' \
                    AND (?1 IS NULL OR id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') \
                    ORDER BY opened_at, run, gate";
         self.all(sql, [run], gate_view)
@@ -356,6 +378,7 @@ fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
             driven: false,
             labels: serde_json::from_str(&text(11)?).unwrap_or_default(),
             file: row.get(21)?,
+            closed_ms: row.get::<_, i64>(22)? as u64,
         },
         definition: row.get(12)?,
         callable: serde_json::from_str(&text(13)?).unwrap_or_default(),
@@ -387,6 +410,11 @@ fn gate_view(row: &Row<'_>) -> rusqlite::Result<GateView> {
         assignees: serde_json::from_str(&json(9)?).unwrap_or_default(),
         opened_at: Time(row.get(10)?),
         deadline: row.get::<_, Option<i64>>(11)?.map(Time),
+        visit: row.get(12)?,
+        item: row
+            .get::<_, Option<String>>(13)?
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default(),
     })
 }
 
@@ -418,5 +446,40 @@ pub(crate) fn stream_name(stream: LogStream) -> &'static str {
         LogStream::Stdout => "stdout",
         LogStream::Stderr => "stderr",
         LogStream::Note => "note",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::schema;
+
+    /// How SQLite goes about a list.
+    fn plan(connection: &Connection, filter: &Filter) -> String {
+        let reader = Reader::new(connection, Path::new("test.db"));
+        let query = reader.listed(filter, &BTreeSet::from(["A".into()])).unwrap();
+        let sql = format!("EXPLAIN QUERY PLAN {RUN}{} ORDER BY no DESC LIMIT ?", query.text);
+        let details = |row: &Row<'_>| row.get::<_, String>(3);
+        reader.all(&sql, rusqlite::params_from_iter(query.values), details).unwrap().join("; ")
+    }
+
+    #[test]
+    fn no_filter_reads_every_run() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut connection, 0).unwrap();
+        let text = |text: &str| Some(text.to_owned());
+        let labels = BTreeMap::from([("team".to_owned(), "docs".to_owned())]);
+        let filters = [
+            ("runs_by_workflow", Filter { workflow: text("w"), ..Filter::default() }),
+            ("runs_by_status", Filter { status: Some(Status::Failed), ..Filter::default() }),
+            ("runs_by_status", Filter { interrupted: true, ..Filter::default() }),
+            ("runs_by_start", Filter { since: Some(Time(5)), ..Filter::default() }),
+            ("runs_by_start", Filter { until: Some(Time(5)), ..Filter::default() }),
+            ("labels USING PRIMARY KEY", Filter { labels, ..Filter::default() }),
+        ];
+        for (index, filter) in filters {
+            let plan = plan(&connection, &filter);
+            assert!(plan.contains(index) && !plan.contains("SCAN runs"), "{filter:?}: {plan}");
+        }
     }
 }

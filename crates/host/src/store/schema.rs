@@ -8,7 +8,7 @@ use rusqlite::Connection;
 pub(crate) const APPLICATION_ID: i64 = 0x576f_6e64;
 
 /// Each step takes a file from the version of its index to the next.
-const STEPS: [&str; 4] = [FIRST, FORKS_AND_PROJECTS, FEWER_PAGES, FILES];
+const STEPS: [&str; 5] = [FIRST, FORKS_AND_PROJECTS, FEWER_PAGES, FILES, FOUND_BY];
 
 /// The version that this binary writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -161,6 +161,26 @@ const FILES: &str = "
 ALTER TABLE runs ADD COLUMN file TEXT;
 ";
 
+/// What people look for is found without reading every run: by label, workflow, status and start. Of runs that
+/// completed, which are most, no status is kept: the newest are soon found.
+const FOUND_BY: &str = "
+CREATE TABLE labels (
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  run INTEGER NOT NULL,
+  PRIMARY KEY (key, value, run)
+) WITHOUT ROWID;
+INSERT INTO labels SELECT key, value, no FROM runs, json_each(labels);
+CREATE INDEX runs_by_workflow ON runs (workflow);
+CREATE INDEX runs_by_start ON runs (started_at);
+CREATE INDEX runs_by_status ON runs (status) WHERE status != 'completed';
+-- How long it lay ended before it was retried.
+ALTER TABLE runs ADD COLUMN closed_ms INTEGER NOT NULL DEFAULT 0;
+-- The visit that waits there, with its branch, and what the branch works on.
+ALTER TABLE gates ADD COLUMN visit TEXT;
+ALTER TABLE gates ADD COLUMN item TEXT;
+";
+
 /// Takes the file from version `from` to today's, all or nothing.
 pub(crate) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -182,7 +202,8 @@ mod tests {
         connection.execute_batch(FIRST).unwrap();
         connection
             .execute_batch(
-                "INSERT INTO runs VALUES (1, 'A', 'w', 1, 1, '{}', 'A', NULL, 'waiting', '/', '{}', 5, NULL, 7, 9, NULL);
+                "INSERT INTO runs VALUES
+                   (1, 'A', 'w', 1, 1, '{}', 'A', NULL, 'waiting', '/', '{\"team\":\"docs\"}', 5, NULL, 7, 9, NULL);
                  INSERT INTO events VALUES (1, 3, 0, 'second'), (1, 1, 0, 'first');
                  INSERT INTO timers VALUES (1, 77);",
             )
@@ -194,6 +215,7 @@ mod tests {
             "first,second"
         );
         assert_eq!(text("SELECT wake_at || project || usd_micros FROM runs"), "77default7");
+        assert_eq!(text("SELECT key || value || run FROM labels"), "teamdocs1");
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
         assert_eq!(version, VERSION);
     }

@@ -3,6 +3,7 @@
 //! A transaction is a list of [`Write`]s, so that one which failed (the disk was full) can be tried again as
 //! it is. Nothing is published or performed before it is committed.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -123,7 +124,7 @@ pub(crate) struct RunInsert {
     pub(crate) parent: Option<Name>,
     pub(crate) workdir: String,
     pub(crate) file: Option<String>,
-    pub(crate) labels: String,
+    pub(crate) labels: BTreeMap<String, String>,
     pub(crate) started_at: i64,
     pub(crate) forked: Option<Forked>,
     pub(crate) project: Name,
@@ -139,6 +140,8 @@ pub(crate) struct RunUpdate {
     pub(crate) tokens: u64,
     /// When it wants to be woken, while it waits.
     pub(crate) wake_at: Option<i64>,
+    /// How long it lay ended before it was retried.
+    pub(crate) closed_ms: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -153,6 +156,10 @@ pub(crate) struct GateRow {
     pub(crate) assignees: String,
     pub(crate) opened_at: i64,
     pub(crate) deadline: Option<i64>,
+    /// The visit that waits there, with its branch.
+    pub(crate) visit: Option<String>,
+    /// What that branch works on, as JSON.
+    pub(crate) item: Option<String>,
 }
 
 /// How much has been written, for tests that count and for `doctor`.
@@ -261,9 +268,17 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
         ),
         Write::RunInsert(r) => insert_run(connection, r),
         Write::RunUpdate(r) => run(
-            "UPDATE runs SET status = ?2, ended_at = ?3, usd_micros = ?4, tokens = ?5, wake_at = ?6 \
-             WHERE no = ?1",
-            params![r.no, r.status.as_str(), r.ended_at, r.usd_micros as i64, r.tokens as i64, r.wake_at],
+            "UPDATE runs SET status = ?2, ended_at = ?3, usd_micros = ?4, tokens = ?5, wake_at = ?6, \
+             closed_ms = ?7 WHERE no = ?1",
+            params![
+                r.no,
+                r.status.as_str(),
+                r.ended_at,
+                r.usd_micros as i64,
+                r.tokens as i64,
+                r.wake_at,
+                r.closed_ms as i64
+            ],
         ),
         Write::GateOpened(g) => open_gate(connection, g),
         Write::GateClosed { run: no, gate } => {
@@ -311,39 +326,40 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
 }
 
 fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, ?)";
+    let sql =
+        "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, ?)";
     let from = r.forked.as_ref().map(|forked| forked.from.as_str());
     let copied = r.forked.as_ref().map_or((0, 0), |f| (f.copied_usd_micros, f.copied_tokens));
-    connection
-        .prepare_cached(sql)?
-        .execute(params![
-            r.no,
-            &*r.id,
-            &*r.workflow,
-            r.version,
-            r.definition,
-            r.callable,
-            &*r.root,
-            r.parent.as_deref(),
-            r.now.status.as_str(),
-            r.workdir,
-            r.labels,
-            r.started_at,
-            r.now.ended_at,
-            r.now.usd_micros as i64,
-            r.now.tokens as i64,
-            from,
-            copied.0 as i64,
-            copied.1 as i64,
-            &*r.project,
-            r.now.wake_at,
-            r.file
-        ])
-        .map(drop)
+    connection.prepare_cached(sql)?.execute(params![
+        r.no,
+        &*r.id,
+        &*r.workflow,
+        r.version,
+        r.definition,
+        r.callable,
+        &*r.root,
+        r.parent.as_deref(),
+        r.now.status.as_str(),
+        r.workdir,
+        serde_json::to_string(&r.labels).expect("a map of texts is JSON"),
+        r.started_at,
+        r.now.ended_at,
+        r.now.usd_micros as i64,
+        r.now.tokens as i64,
+        from,
+        copied.0 as i64,
+        copied.1 as i64,
+        &*r.project,
+        r.now.wake_at,
+        r.file,
+        r.now.closed_ms as i64
+    ])?;
+    let mut label = connection.prepare_cached("INSERT INTO labels VALUES (?, ?, ?)")?;
+    r.labels.iter().try_for_each(|(key, value)| label.execute(params![key, value, r.no]).map(drop))
 }
 
 fn open_gate(connection: &Connection, g: &GateRow) -> rusqlite::Result<()> {
-    let sql = "INSERT OR REPLACE INTO gates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)";
+    let sql = "INSERT OR REPLACE INTO gates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?)";
     let node = g.node.as_deref();
     connection
         .prepare_cached(sql)?
@@ -357,7 +373,9 @@ fn open_gate(connection: &Connection, g: &GateRow) -> rusqlite::Result<()> {
             g.form,
             g.assignees,
             g.opened_at,
-            g.deadline
+            g.deadline,
+            g.visit,
+            g.item
         ])
         .map(drop)
 }

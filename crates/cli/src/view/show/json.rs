@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wonder_core::{Time, TokenStatus, Value};
 use wonder_engine::timeline::{Timeline, Visit};
-use wonder_engine::{GateView, RunView};
+use wonder_engine::{GateDetails, GateView, RunView};
 
 use super::super::changes::{self, ChangeJson};
 use super::super::result::Outcome;
@@ -31,7 +31,10 @@ pub(crate) struct ShowJson<'v> {
     metrics: &'v wonder_core::state::Metrics,
     budget_usd: Option<f64>,
     children: &'v [String],
+    /// Those that are open.
     gates: &'v [GateView],
+    /// All that were ever opened, those of child runs included: who was asked, who answered when and what.
+    gate_history: Vec<GateDetails>,
     nodes: Vec<NodeJson<'v>>,
     mutations: Vec<ChangeJson<'v>>,
 }
@@ -45,6 +48,8 @@ struct NodeJson<'v> {
     label: String,
     parent: Option<u64>,
     branch: Option<u32>,
+    /// The how manieth visit of its node in its branch: more than 1 in a loop.
+    turn: u32,
     status: TokenStatus,
     attempts: u32,
     tries: u32,
@@ -83,10 +88,18 @@ impl<'v> ShowJson<'v> {
             budget_usd: view.budget_usd_micros.map(dollars_as_number),
             children: &view.children,
             gates,
+            gate_history: gate_history(&view.row.root, run_tree),
             nodes: timeline.visits.values().map(|visit| node(&view.row.run, timeline, visit)).collect(),
             mutations: changes::json(timeline),
         }
     }
+}
+
+fn gate_history(root: &str, run_tree: &RunTree) -> Vec<GateDetails> {
+    let runs = run_tree.runs.iter();
+    let gates =
+        runs.flat_map(|(run, timeline)| timeline.gates.keys().map(move |gate| (run, timeline, *gate)));
+    gates.filter_map(|(run, timeline, gate)| GateDetails::of(run, root, timeline, gate)).collect()
 }
 
 fn node<'v>(run: &str, timeline: &Timeline, visit: &'v Visit) -> NodeJson<'v> {
@@ -96,6 +109,7 @@ fn node<'v>(run: &str, timeline: &Timeline, visit: &'v Visit) -> NodeJson<'v> {
         label: visit_label(timeline, visit),
         parent: visit.parent.map(|token| token.0),
         branch: visit.branch.map(|at| at.branch),
+        turn: visit.turn,
         status: visit.status,
         attempts: visit.attempts,
         tries: visit.tries,

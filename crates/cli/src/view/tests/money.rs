@@ -149,6 +149,7 @@ fn a_project_is_summed_by_what_people_ask_for() {
         ("01KDTXS6001JD7Q2M4K1ZABCD4", "hello", Status::Completed, 2, 0),
     ]
     .map(|(run, workflow, status, day, usd_micros)| RunRow {
+        closed_ms: 0,
         run: run.to_owned(),
         root: run.to_owned(),
         workflow: workflow.to_owned(),
