@@ -284,8 +284,22 @@ async fn look(options: &Options) -> Reply<Access> {
     if let Some(owner) = lock::owner(&options.home).filter(answers) {
         return Ok(Access::Asking(Remote::new(owner.socket.clone()), owner));
     }
+    bring_forward(options)?;
     fire_overdue(options)?;
     Ok(Access::Reading(Host::new(options, None, Shared::default())))
+}
+
+/// A database that an older version wrote becomes today's also for those who only look: nothing in it may seem to
+/// be gone.
+fn bring_forward(options: &Options) -> Reply<()> {
+    if !crate::store::is_older(&options.home)? {
+        return Ok(());
+    }
+    // Whoever owns it by now has done it.
+    let Claim::Mine(ownership) = lock::claim(&options.home)? else { return Ok(()) };
+    Writer::open(&options.home, options.durability)?.close();
+    drop(ownership);
+    Ok(())
 }
 
 /// Deadlines that passed while nobody owned the database fire now. What they lead to is left to whoever

@@ -124,7 +124,8 @@ fn a_person_may_end_what_has_become_too_expensive() {
 fn why_names_the_gate_of_the_budget() {
     let told = Told::of(&hundred("{usd: 0.2}"), 6);
     let why = told.place.run(&["why", &told.run]).out;
-    assert!(why.contains("gate 1: The budget is spent") && !why.contains("resumed"), "{why}");
+    let gate = format!("gate {}:1: The budget is spent", told.run);
+    assert!(why.contains(&gate) && !why.contains("resumed"), "{why}");
     // It has been nowhere: it stands in line, and the page says what for.
     let shown = told.show();
     let held = shown["nodes"].as_array().expect("nodes").iter().find(|visit| visit["status"] == "pending");

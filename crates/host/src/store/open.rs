@@ -68,6 +68,20 @@ pub(crate) fn reader(home: &Path) -> Reply<Option<Connection>> {
     Ok(Some(connection))
 }
 
+/// There is a database, and an older version wrote it: before it can be read it has to be brought forward.
+pub(crate) fn is_older(home: &Path) -> Reply<bool> {
+    let path = database(home);
+    if !path.try_exists().unwrap_or(false) {
+        return Ok(false);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection =
+        Connection::open_with_flags(&path, flags).map_err(|error| storage_error(&path, "opened", &error))?;
+    make_ready(&connection).map_err(|error| storage_error(&path, "opened", &error))?;
+    let version = check_version(&connection, &path)?;
+    Ok(0 < version && version < schema::VERSION)
+}
+
 fn make_ready(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
