@@ -344,7 +344,7 @@ fn why_names_what_is_waited_for() {
 fn a_retried_run_counts_only_its_own_work() {
     let failed = Stage::open(EACH, "{}").play(60_000);
     let day = 86_400_000;
-    let retried = failed.play(day).say(Input::Retry { by: "ann".into() }).play(day + 500);
+    let retried = failed.play(day).say(Input::Retry { by: "ann".into(), version: None }).play(day + 500);
     insta::assert_snapshot!("show_retried", shown(&retried, 100));
     assert_eq!(retried.row().took_ms(retried.now), 4_050 + 30);
 }
