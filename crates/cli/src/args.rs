@@ -62,6 +62,7 @@ pub(crate) enum Verb {
     Cost(CostArgs),
     Why(WhyArgs),
     Gates(GatesArgs),
+    Init(InitArgs),
     Validate(ValidateArgs),
     Plan(PlanArgs),
     Graph(GraphArgs),
@@ -406,6 +407,21 @@ pub(crate) struct GatesArgs {
     /// Only those of this run and its children; RUN:NUMBER is one gate, open or not, with its history
     #[arg(value_name = "RUN|GATE")]
     pub run: Option<String>,
+}
+
+/// Write a workflow to start from: a small one, or a recipe
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder init               a first workflow\n  \
+    wonder init --list        what else there is\n  \
+    wonder init approval\n\n\
+    Files are written into the working directory, and never over another.")]
+pub(crate) struct InitArgs {
+    /// The name of a template
+    pub template: Option<String>,
+    /// List the templates
+    #[arg(long, conflicts_with = "template")]
+    pub list: bool,
 }
 
 /// Check files and show every problem

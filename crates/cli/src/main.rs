@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use args::{Cli, Verb};
 use clap::Parser;
 use session::Session;
-use verbs::{act, answer, cost, explain, look, plan, run, stream, write};
+use verbs::{act, answer, cost, explain, init, look, plan, run, stream, write};
 
 fn main() -> ExitCode {
     let Cli { common, verb } = Cli::parse();
@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Verb::Why(args) => engine.block_on(look::why(args, &session)),
         Verb::Gates(args) => engine.block_on(look::gates(args, &session)),
         // Writing workflows, without an engine.
+        Verb::Init(args) => init::init(&args, &session.around.workdir, screen),
         Verb::Validate(args) => write::validate(&args, screen),
         Verb::Plan(args) => plan::plan(&args, &session),
         Verb::Graph(args) => write::graph(&args, &session),

@@ -2,6 +2,9 @@
 //! program knows, which is its settings and the variables it reads and gives. The same list is `wonder explain` and
 //! `docs/reference/`.
 
+use std::collections::BTreeSet;
+
+use wonder_core::foreign::FOREIGN;
 use wonder_core::problem::nearest;
 use wonder_spec::reference::{Group, Topic, topics};
 
@@ -73,13 +76,29 @@ pub(crate) fn find<'t>(topics: &'t [Topic], asked: &str) -> Vec<&'t Topic> {
         .map_or(Vec::new(), |short| named(short).into_iter().filter(is_duration).collect())
 }
 
-/// What was probably meant.
+/// What was probably meant, as the end of a sentence: a word of other tools, or a slip of one of ours.
 pub(crate) fn near(topics: &[Topic], asked: &str) -> Option<String> {
     let asked = asked.trim();
-    let name = asked.rsplit_once('.').map_or(asked, |(_, name)| name);
+    if let Some(foreign) = FOREIGN.iter().find(|known| known.words.contains(&asked)) {
+        return Some(format!("here {}", foreign.say));
+    }
+    let slip = |near: &str| format!("did you mean `{near}`?");
+    if let Some((place, name)) = asked.rsplit_once('.') {
+        let places: BTreeSet<&str> =
+            topics.iter().flat_map(|topic| &topic.inside).map(String::as_str).collect();
+        let place = places.get(place).copied().or_else(|| nearest(place, places));
+        let inside =
+            |topic: &&Topic| place.is_some_and(|place| topic.inside.iter().any(|known| known == place));
+        let known = topics.iter().filter(inside).map(|topic| topic.name.as_str());
+        let near = nearest(name, known).map(|name| format!("{}.{name}", place.unwrap_or_default()));
+        return near.as_deref().or_else(|| nearest(name, names(topics))).map(slip);
+    }
+    nearest(asked, names(topics)).map(slip)
+}
+
+fn names(topics: &[Topic]) -> impl Iterator<Item = &str> {
     let codes = wonder_spec::explained().iter().map(|(code, _)| *code);
-    let known = topics.iter().map(|topic| topic.name.as_str()).chain(codes);
-    nearest(name, known).map(str::to_owned)
+    topics.iter().map(|topic| topic.name.as_str()).chain(codes)
 }
 
 #[cfg(test)]
@@ -153,6 +172,59 @@ mod tests {
                 "docs/reference/{name}.md is behind: WONDER_BLESS=1 cargo test -p wonder-cli reference"
             );
         }
+    }
+
+    /// A table of Markdown between `<!-- NAME -->` and `<!-- end -->`.
+    fn with_table(page: &str, name: &str, rows: &[Vec<String>]) -> String {
+        let mark = format!("<!-- {name} -->\n");
+        let (before, rest) = page.split_once(&mark).unwrap_or_else(|| panic!("no table of {name}"));
+        let (_, after) = rest.split_once("<!-- end -->").unwrap();
+        let mut table = String::new();
+        for (at, row) in rows.iter().enumerate() {
+            table.push_str(&format!("| {} |\n", row.join(" | ")));
+            if at == 0 {
+                table.push_str(&format!("|{}\n", " --- |".repeat(row.len())));
+            }
+        }
+        format!("{before}{mark}\n{table}\n<!-- end -->{after}")
+    }
+
+    fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Vec<Vec<String>> {
+        std::iter::once(head.iter().map(|cell| (*cell).to_owned()).collect()).chain(rows).collect()
+    }
+
+    #[test]
+    fn the_page_about_configuration_has_the_programs_own_tables() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+        let page = std::fs::read_to_string(&path).unwrap();
+        let settings = |all: &[Known]| {
+            let rows = all.iter().map(|known| {
+                vec![
+                    format!("`{}`", known.name),
+                    known.about.to_owned(),
+                    known.form.to_owned(),
+                    known.default.to_owned(),
+                ]
+            });
+            table(&["key", "what it is", "value", "default"], rows.collect::<Vec<_>>().into_iter())
+        };
+        let variables = |group: Vec<(&str, &str)>| {
+            let rows: Vec<_> =
+                group.iter().map(|(name, about)| vec![format!("`{name}`"), (*about).to_owned()]).collect();
+            table(&["variable", "what it is"], rows.into_iter())
+        };
+        let read = VARIABLES.iter().map(|(name, about, _)| (*name, *about)).collect();
+        let mut now = with_table(&page, "settings", &settings(&SETTINGS));
+        now = with_table(&now, "project settings", &settings(&PROJECT_SETTINGS));
+        now = with_table(&now, "variables", &variables(read));
+        now = with_table(&now, "command variables", &variables(wonder_actions::COMMAND_VARIABLES.to_vec()));
+        if std::env::var_os("WONDER_BLESS").is_some() {
+            std::fs::write(&path, &now).unwrap();
+        }
+        assert!(
+            std::fs::read_to_string(&path).unwrap() == now,
+            "docs/configuration.md is behind: WONDER_BLESS=1"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub(crate) mod carry_on;
 pub(crate) mod cost;
 pub(crate) mod draw;
 pub(crate) mod explain;
+pub(crate) mod init;
 pub(crate) mod last;
 pub(crate) mod look;
 pub(crate) mod plan;

@@ -6,6 +6,7 @@
 
 mod examples;
 mod format;
+mod ideas;
 mod language;
 
 pub use examples::{EXAMPLES, Example};
@@ -48,6 +49,7 @@ pub enum Sample {
 /// What kind of thing a topic is, in the order of the list.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Group {
+    Idea,
     Object,
     Action,
     Key,
@@ -63,7 +65,8 @@ pub enum Group {
 }
 
 impl Group {
-    pub const ALL: [Group; 12] = [
+    pub const ALL: [Group; 13] = [
+        Group::Idea,
         Group::Object,
         Group::Action,
         Group::Key,
@@ -80,6 +83,7 @@ impl Group {
 
     pub fn title(self) -> &'static str {
         match self {
+            Group::Idea => "Ideas",
             Group::Object => "Objects of a file",
             Group::Action => "Actions: what a node or a step does",
             Group::Key => "Keys",
@@ -98,6 +102,7 @@ impl Group {
     /// The page of `docs/reference/` that has them.
     pub fn page(self) -> &'static str {
         match self {
+            Group::Idea => "ideas",
             Group::Object => "objects",
             Group::Action => "actions",
             Group::Key => "keys",
@@ -115,6 +120,7 @@ impl Group {
 /// Everything that the format and its language know, by group.
 pub fn topics() -> Vec<Topic> {
     let mut all = format::topics();
+    all.extend(ideas::topics());
     all.extend(language::topics());
     all.sort_by(|a, b| a.group.cmp(&b.group).then_with(|| by_name(a).cmp(&by_name(b))));
     all
@@ -123,7 +129,7 @@ pub fn topics() -> Vec<Topic> {
 /// Objects and actions stay in the order of the format, outermost first.
 fn by_name(topic: &Topic) -> String {
     match topic.group {
-        Group::Object | Group::Action | Group::Root | Group::Failure => String::new(),
+        Group::Idea | Group::Object | Group::Action | Group::Root | Group::Failure => String::new(),
         _ => topic.name.to_lowercase(),
     }
 }

@@ -79,7 +79,7 @@ fn code(asked: &str, topics: &[Topic], screen: &Screen) -> Result<Exit, Fault> {
             Cli::command().get_subcommands().any(|verb| verb.get_name() == asked && !verb.is_hide_set());
         let help = match reference::near(topics, asked) {
             _ if verb => format!("that is a verb: `wonder help {asked}`"),
-            Some(near) => format!("did you mean `{near}`? `wonder explain` lists all topics"),
+            Some(near) => format!("{near}\n      `wonder explain` lists all topics"),
             None => "`wonder explain` lists all topics".to_owned(),
         };
         let error = EngineError::new(ErrorCode::NotFound, format!("there is no topic `{asked}`"));

@@ -151,6 +151,7 @@ fn waits_for(wait: &WaitView, gates: &[GateView], paint: Paint) -> Vec<String> {
             let mut lines = vec![format!("  {}{}", paint.strong(&clean(title)), paint.dim(&node))];
             lines.push(format!("    {}", answer_line(gate, known)));
             lines.extend(known.map(|known| format!("    {}", paint.dim(&takes_line(known)))));
+            lines.extend(known.and_then(deadline_line));
             lines
         }
         WaitView::Event { run, node, event, key } => {
@@ -180,6 +181,14 @@ fn key_word(key: &Value) -> String {
 /// All that can be answered.
 pub(crate) fn takes_line(gate: &GateView) -> String {
     format!("takes {}", form::choices(&gate.form))
+}
+
+/// Until when somebody may answer, and that nobody watches the clock.
+fn deadline_line(gate: &GateView) -> Option<String> {
+    let until = gate.deadline?.to_text();
+    Some(format!(
+        "    time until {until}; while no process is here, that is noticed when the next `wonder` starts"
+    ))
 }
 
 /// The line to type, with an answer that fits the form if one can be made up.

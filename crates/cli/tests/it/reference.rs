@@ -133,6 +133,8 @@ fn a_topic_is_explained_with_what_one_needs_to_write_it() {
 fn what_is_not_known_is_answered_with_what_may_be_meant() {
     let home = Home::new();
     assert_snapshot!("explain_slip", home.wonder(&["explain", "tiemout"]));
+    assert_snapshot!("explain_slip_in_place", home.wonder(&["explain", "nodes.tiemout"]));
+    assert_snapshot!("explain_foreign", home.wonder(&["explain", "depends_on"]));
     assert_snapshot!("explain_nothing", home.wonder(&["explain", "list_of_runs"]));
     assert_snapshot!("explain_a_verb", home.wonder(&["explain", "validate"]));
     assert_snapshot!("explain_no_example", home.wonder(&["explain", "NO_COLOR", "--example"]));

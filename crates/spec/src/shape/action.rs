@@ -90,7 +90,7 @@ const HTTP_REQUEST: &Shape = &Shape {
             key("body", Form::Template, "The body, as text."),
             key("expect", Form::OneOrList(&Form::Json), "Statuses that are no failure: `204`, `\"2xx\"`.")
                 .default("2xx"),
-            key("max_bytes", COUNT, "The largest answer that is read."),
+            key("max_bytes", COUNT, "The largest answer that is read.").default("8388608, which is 8 MiB"),
             key("allow_private", Form::Bool, "May reach private addresses.").default("false"),
         ],
         TIMEOUT,
