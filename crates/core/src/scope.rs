@@ -312,14 +312,21 @@ impl Scope for Around<'_> {
     }
 }
 
-/// `{root: {path: value}}` of everything named; what is absent is left out, so that `has` and `default` work.
+/// `{root: {path: value}}` of everything named; what is absent is left out, so that `has` and `default` work. Its
+/// root is there even so: of `state.n` only `n` is absent.
 pub(crate) fn named(reads: &[Read], scope: &dyn Scope) -> Value {
     let mut all = Value::empty_map();
     for read in reads {
-        if let Some(value) = scope.read(&read.root, &read.path) {
-            let path: Vec<Name> =
-                std::iter::once(read.root.clone()).chain(read.path.iter().cloned()).collect();
-            all.set_path(&path, value);
+        let root = std::iter::once(read.root.clone());
+        match scope.read(&read.root, &read.path) {
+            Some(value) => {
+                let path: Vec<Name> = root.chain(read.path.iter().cloned()).collect();
+                all.set_path(&path, value);
+            }
+            None if !read.path.is_empty() && all.get(&read.root).is_none() => {
+                all.set_path(&root.collect::<Vec<Name>>(), Value::empty_map());
+            }
+            None => {}
         }
     }
     all

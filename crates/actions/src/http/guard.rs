@@ -23,7 +23,7 @@ impl fmt::Display for Refused {
             Refused::Address { host, address, why } => write!(
                 f,
                 "http_request may not reach {host}: {address} is {why}; `allow_private: true` on the action, or \
-                 the host in the worker's allowed hosts, permits it"
+                 the host in the setting `allow_hosts`, permits it"
             ),
         }
     }

@@ -45,9 +45,7 @@ fn meanings(asked: &str, topics: &[&Topic]) -> String {
         match &topic.sample {
             Sample::None => {}
             Sample::File(example) => {
-                let line =
-                    example.text.lines().find(|line| !line.starts_with('#') && line.contains(&topic.name));
-                let line = line.unwrap_or_default().trim_start();
+                let line = line_with(topic, example.text).trim_start();
                 text.push_str(&format!(
                     "\n    {line}\n\n`wonder explain {}` has the whole example.\n",
                     topic.address()
@@ -57,6 +55,17 @@ fn meanings(asked: &str, topics: &[&Topic]) -> String {
         }
     }
     text
+}
+
+/// The line where it stands: a key before a colon, a word behind its key.
+fn line_with<'e>(topic: &Topic, example: &'e str) -> &'e str {
+    let key = match (topic.group, topic.inside.first().and_then(|place| place.rsplit_once('.'))) {
+        (Group::Word, Some((_, key))) => key,
+        _ => topic.name.as_str(),
+    };
+    let lines = || example.lines().filter(|line| !line.starts_with('#') && line.contains(&topic.name));
+    let exact = lines().find(|line| line.contains(&format!("{key}:")));
+    exact.or_else(|| lines().next()).unwrap_or_default()
 }
 
 fn example(asked: &str, found: &[&Topic], screen: &Screen) -> Result<Exit, Fault> {

@@ -143,3 +143,16 @@ fn a_run_left_alone_waits_for_somebody() {
     let json = home.json(&["run", "flow.yaml", "-i", "who=me", "-d", "-o", "json"]);
     assert_eq!((&json["status"], &json["output"]), (&"running".into(), &serde_json::Value::Null));
 }
+
+#[test]
+fn what_nobody_wrote_has_its_default() {
+    let home = Home::with(
+        r#"
+name: absent
+nodes:
+  a: {shell: {command: "echo {{ state.n | default(7) }} {{ input.x | default('none') }} {{ state.m is defined }}", timeout: 20s}}
+"#,
+    );
+    let json = home.json(&["run", "flow.yaml", "-o", "json"]);
+    assert_eq!(json["output"]["stdout"], "7 none false\n", "{json}");
+}

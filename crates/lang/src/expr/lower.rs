@@ -74,7 +74,21 @@ fn syntax_error(text: &str, errors: ParseErrors) -> ExprError {
         let found = text.get(start..)?.char_indices().nth(column);
         Some(found.map_or((text.len(), 0), |(at, char)| (start + at, char.len_utf8())))
     });
-    ExprError::at(format!("syntax error: {}", plainer(&first.msg)), place)
+    ExprError::at(format!("syntax error: {}{}", plainer(&first.msg), way_out(text, &first.msg)), place)
+}
+
+/// What was probably meant: words of other languages, and a comma that YAML took for its own.
+fn way_out(text: &str, message: &str) -> &'static str {
+    let open = text.matches(['(', '[']).count() > text.matches([')', ']']).count();
+    match () {
+        () if message.contains("'<EOF>'") && open => {
+            "; inside `{ }` of YAML a comma ends a value: put the expression in quotes"
+        }
+        () if message.contains("'and'") => ": write `&&`",
+        () if message.contains("'or'") => ": write `||`",
+        () if message.contains("'not'") || text.starts_with("not ") => ": write `!x`",
+        () => "",
+    }
 }
 
 /// The parser generator's messages in words for authors.

@@ -305,3 +305,14 @@ fn every_function_can_be_tried() {
         assert!(value.is_ok(), "{}: {value:?}", term.example);
     }
 }
+
+#[test]
+fn a_slip_that_comes_from_elsewhere_is_answered_with_what_to_write() {
+    fails("state.x > 1 and state.mean > 1", "write `&&`");
+    fails("state.x > 1 or true", "write `||`");
+    fails("not state.x", "write `!x`");
+    // What is left of `{total: sum(state.votes.map(v, v.score))}` before YAML's comma.
+    fails("sum(state.votes.map(v", "put the expression in quotes");
+    fails("state.x +", "ends too early");
+    assert!(!eval("state.x +").unwrap_err().contains("quotes"));
+}
