@@ -2,7 +2,7 @@
 # Runs the release example the way a person would: start it, approve it, look at what happened.
 set -u
 cd "$(dirname "$0")/.."
-wonder=${1:-target/release/wonder}
+wonder=${1:-target/demo/wonder}
 WONDER_HOME=$(mktemp -d)
 export WONDER_HOME
 trap 'rm -rf "$WONDER_HOME"' EXIT
