@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use wonder_core::execution::ReadMutations;
@@ -22,6 +23,10 @@ pub struct Settings {
     /// The program and arguments that start a [`crate::reaper`]; None: no reaper, and commands survive a
     /// host that is killed.
     pub reaper: Option<Vec<OsString>>,
+    /// What an isolated command must not see though it may lie in its working directory: the host's own files.
+    pub hidden: Vec<PathBuf>,
+    /// What a sandboxed command may read beside programs, libraries and its working directory.
+    pub sandbox_read: Vec<PathBuf>,
     /// Environment for shell commands, laid over our own.
     pub environment: BTreeMap<String, String>,
     /// Reads what a planning task adds to its graph into the stored form, or says what is wrong with it.
@@ -38,6 +43,8 @@ impl Default for Settings {
             grace_ms: GRACE_MS,
             allow_hosts: Vec::new(),
             reaper: None,
+            hidden: Vec::new(),
+            sandbox_read: Vec::new(),
             environment: BTreeMap::new(),
             mutations: None,
             handlers: Vec::new(),

@@ -27,7 +27,7 @@ pub(crate) struct Known {
 
 /// Each is also the variable `WONDER_NAME`, but for `projects`, which is a table.
 #[rustfmt::skip]
-pub(crate) const SETTINGS: [Known; 8] = [
+pub(crate) const SETTINGS: [Known; 9] = [
     Known { name: "home", form: "a path; relative to the file it stands in, `~/` is your home directory",
         default: "`~/.local/share/wonder`", about: "Where runs are kept.",
         example: "home = \"~/runs\"" },
@@ -47,6 +47,9 @@ pub(crate) const SETTINGS: [Known; 8] = [
     Known { name: "allow_hosts", form: "a list of names or addresses, each perhaps with `:port`", default: "none",
         about: "Private addresses that `http_request` may reach; public ones it may reach anyway.",
         example: "allow_hosts = [\"localhost:8000\", \"10.0.0.7\"]" },
+    Known { name: "sandbox_read", form: "a list of paths, as for `home`", default: "none",
+        about: "What a command under `isolation: sandbox` may read beside programs and libraries of the system and its working directory: a toolchain below your home directory, say.",
+        example: "sandbox_read = [\"~/.cargo\", \"~/.rustup\"]" },
     Known { name: "secrets_file", form: "a path, as for `home`", default: "none",
         about: "A file of `NAME=value` lines that `{{ secret.NAME }}` finds values in, after the environment and `.env`.",
         example: "secrets_file = \"~/.config/wonder/secrets\"" },
@@ -104,6 +107,7 @@ pub(crate) struct Config {
     /// How long a command may take to end when told to; the worker's own if absent.
     pub grace_ms: Option<u64>,
     pub allow_hosts: Vec<String>,
+    pub sandbox_read: Vec<PathBuf>,
     pub secrets_file: Option<PathBuf>,
     /// What each project may spend.
     pub projects: BTreeMap<String, ProjectBudget>,
@@ -148,6 +152,13 @@ struct Setting {
     base: PathBuf,
 }
 
+impl Setting {
+    fn path(&self, text: &str, around: &Surroundings) -> PathBuf {
+        let below_home = text.strip_prefix("~/").and_then(|rest| Some(around.person()?.join(rest)));
+        below_home.unwrap_or_else(|| self.base.join(text))
+    }
+}
+
 impl Config {
     pub(crate) fn read(home_flag: Option<&Path>, around: &Surroundings) -> Result<Config, Fault> {
         let settings = Settings::read(around)?;
@@ -166,6 +177,7 @@ impl Config {
             queue_timeout_ms: settings.duration("queue_timeout")?,
             grace_ms: settings.duration("grace")?,
             allow_hosts: settings.list("allow_hosts")?,
+            sandbox_read: settings.paths("sandbox_read", around)?,
             secrets_file: settings.path("secrets_file", around)?,
             projects: settings.projects()?,
         })
@@ -209,8 +221,13 @@ impl Settings {
 
     fn path(&self, key: &str, around: &Surroundings) -> Result<Option<PathBuf>, Fault> {
         let (Some(text), Some(setting)) = (self.text(key)?, self.0.get(key)) else { return Ok(None) };
-        let below_home = text.strip_prefix("~/").and_then(|rest| Some(around.person()?.join(rest)));
-        Ok(Some(below_home.unwrap_or_else(|| setting.base.join(text))))
+        Ok(Some(setting.path(text, around)))
+    }
+
+    fn paths(&self, key: &str, around: &Surroundings) -> Result<Vec<PathBuf>, Fault> {
+        let texts = self.list(key)?;
+        let Some(setting) = self.0.get(key) else { return Ok(Vec::new()) };
+        Ok(texts.iter().map(|text| setting.path(text, around)).collect())
     }
 
     fn durable(&self) -> Result<bool, Fault> {

@@ -72,6 +72,7 @@ impl Session {
             options.worker.environment = secrets.dotenv.clone();
             options.worker.secrets = Arc::new(secrets);
             options.worker.allow_hosts = config.allow_hosts;
+            options.worker.sandbox_read = config.sandbox_read;
             options.worker.grace_ms = config.grace_ms.unwrap_or(options.worker.grace_ms);
             options.worker.reaper = reaper();
             options.worker.mutations = Some(wonder_spec::mutations);

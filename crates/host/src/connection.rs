@@ -4,7 +4,6 @@
 //! own runs to be carried on. Whoever holds it sees an engine that goes on.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -19,9 +18,10 @@ use crate::embedded::{Drive, Embedded};
 use crate::executor::{Executor, ExecutorSetup};
 use crate::host::Host;
 use crate::lock::{self, Claim, Owner, Ownership};
+use crate::private;
 use crate::shared::Shared;
 use crate::socket::{self, Remote, SocketServer};
-use crate::store::{Counters, Writer, unreachable_file};
+use crate::store::{Counters, Writer};
 use crate::{Leaving, Options, Purpose};
 
 /// How long an owner may take to answer, and how often it is tried.
@@ -251,7 +251,7 @@ async fn enter(options: &Options, purpose: Purpose) -> Reply<Access> {
 }
 
 async fn act(options: &Options) -> Reply<Access> {
-    make_home(&options.home)?;
+    private::directory(&options.home)?;
     let until = Instant::now() + OWNER_ANSWERS_WITHIN;
     let mut last = None;
     while Instant::now() < until {
@@ -277,7 +277,8 @@ async fn act(options: &Options) -> Reply<Access> {
 }
 
 fn answers(owner: &Owner) -> bool {
-    std::os::unix::net::UnixStream::connect(&owner.socket).is_ok()
+    private::refuse_link(&owner.socket).is_ok()
+        && std::os::unix::net::UnixStream::connect(&owner.socket).is_ok()
 }
 
 async fn look(options: &Options) -> Reply<Access> {
@@ -343,10 +344,14 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
 }
 
 fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Queue, Inbox)) -> Reply<Driver> {
+    let mut worker = options.worker.clone();
+    // Through its socket any workflow could be started, in its database all of them can be read.
+    let home = std::path::absolute(&options.home).unwrap_or_else(|_| options.home.clone());
+    worker.hidden.extend([home, lock::socket_path(&options.home)?]);
     let executor = Executor::new(ExecutorSetup {
         runtime: tokio::runtime::Handle::current(),
         grace: Duration::from_millis(options.worker.grace_ms),
-        worker: Worker::new(options.worker.clone()),
+        worker: Worker::new(worker),
         tasks_max: options.tasks_max,
         queue_timeout: options.queue_timeout_ms.map(Duration::from_millis),
         driver: queue,
@@ -373,11 +378,4 @@ impl Owned {
         drop(self.thread.join());
         drop(self.ownership);
     }
-}
-
-fn make_home(home: &Path) -> Reply<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder.create(home).map_err(|error| unreachable_file(home, &error.to_string()))
 }

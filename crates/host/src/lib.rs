@@ -20,6 +20,7 @@ mod failpoint;
 mod host;
 mod lock;
 mod performer;
+mod private;
 mod project;
 mod readers;
 mod shared;

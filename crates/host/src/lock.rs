@@ -1,13 +1,14 @@
 //! One owner per database: a lock on a file, which the operating system lets go when the owner dies, and in
 //! the file the way to reach the owner.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wonder_engine::Reply;
 
+use crate::private;
 use crate::store::unreachable_file;
 
 /// Longest path of a socket that every system takes.
@@ -44,15 +45,14 @@ pub(crate) enum Claim {
 pub(crate) fn claim(home: &Path) -> Reply<Claim> {
     let path = home.join("wonder.lock");
     let broken = |error: std::io::Error| unreachable_file(&path, &error.to_string());
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(&path).map_err(broken)?;
+    let mut file = private::file(&path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(Claim::Taken(read_owner(&mut file))),
         Err(TryLockError::Error(error)) => return Err(broken(error)),
     }
-    let socket = socket_path(home);
+    let socket = socket_path(home)?;
+    private::refuse_link(&socket)?;
     // Of an owner that died.
     drop(std::fs::remove_file(&socket));
     let owner = Owner { pid: std::process::id(), socket: socket.clone() };
@@ -81,12 +81,12 @@ fn read_owner(file: &mut File) -> Option<Owner> {
     serde_json::from_str(&text).ok()
 }
 
-fn socket_path(home: &Path) -> PathBuf {
+pub(crate) fn socket_path(home: &Path) -> Reply<PathBuf> {
     let path = home.join("wonder.sock");
     let path = std::path::absolute(&path).unwrap_or(path);
     if path.as_os_str().len() <= SOCKET_PATH_MAX {
-        return path;
+        return Ok(path);
     }
     let hash = blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex();
-    std::env::temp_dir().join(format!("wonder-{}.sock", &hash[..16]))
+    Ok(private::runtime_directory()?.join(format!("{}.sock", &hash[..16])))
 }

@@ -17,6 +17,7 @@ use wonder_engine::{Cause, EngineError, ErrorCode, Reply, Response};
 
 use crate::embedded::Embedded;
 use crate::host::Host;
+use crate::private;
 use crate::store::unreachable_file;
 
 /// One request or answer: a definition of 100 000 nodes fits many times.
@@ -33,7 +34,9 @@ enum Answered {
 }
 
 pub(crate) fn bind(path: &Path) -> Reply<StdListener> {
-    StdListener::bind(path).map_err(|error| unreachable_file(path, &error.to_string()))
+    let listener = StdListener::bind(path).map_err(|error| unreachable_file(path, &error.to_string()))?;
+    private::tighten_file(path)?;
+    Ok(listener)
 }
 
 /// Where other processes are answered: a thread with an event loop of its own, which has nobody to wake before
@@ -77,6 +80,8 @@ async fn serve(listener: UnixListener, host: Host, closing: CancellationToken) {
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
+                // Its file keeps others out; so does this, should somebody have changed that.
+                Ok((stream, _)) if !stream.peer_cred().is_ok_and(|peer| private::may_ask(peer.uid())) => {}
                 Ok((stream, _)) => drop(conversations.spawn(converse(stream, host.clone(), closing.clone()))),
                 // Out of file handles: others will be let go.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,

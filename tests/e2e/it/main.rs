@@ -8,6 +8,7 @@ mod examples;
 mod failures;
 mod forks;
 mod golden;
+mod isolation;
 mod kill;
 mod mutations;
 mod once;

@@ -15,6 +15,7 @@ use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::ShellSpec;
 
 use super::ShellHandler;
+use super::hidden::covers;
 use super::isolation::program;
 use super::plan::Plan;
 use super::process::Launch;
@@ -48,7 +49,7 @@ pub(super) async fn launch(
     let runtime = handler.runtimes.0.get_or_try_init(|| find(settings));
     let runtime = context.deadline.limit(runtime).await??;
     let name = fresh_name();
-    let command = words(runtime, (&name, &image), shell, &plan)?;
+    let command = words(settings, runtime, (&name, &image), shell, &plan)?;
     let variables = plan.variables.iter().map(|(name, value)| (name.clone(), OsString::from(value)));
     let variables = variables.filter(|(name, _)| !client_reads(name)).collect();
     let container = Some(Container { runtime: runtime.into(), name });
@@ -58,6 +59,7 @@ pub(super) async fn launch(
 }
 
 fn words(
+    settings: &Settings,
     runtime: &Path,
     (name, image): (&str, &str),
     shell: &ShellSpec,
@@ -76,6 +78,15 @@ fn words(
     let mut words: Vec<OsString> = vec![runtime.into()];
     words.extend(["run", "--rm", "-i", "--name", name, "--mount"].map(OsString::from));
     words.extend([mount, "--workdir".into(), inner.into()]);
+    for cover in covers(settings, &plan.workdir)? {
+        let target = Path::new(WORK).join(&cover.below);
+        let mut mount = OsString::from(match cover.is_dir {
+            true => "type=tmpfs,target=",
+            false => "type=bind,readonly,source=/dev/null,target=",
+        });
+        mount.push(&target);
+        words.extend(["--mount".into(), mount]);
+    }
     if runtime.file_name().is_some_and(|name| name == "docker") {
         // The first process of a container hears no SIGTERM it does not ask for; docker's own does.
         words.push("--init".into());

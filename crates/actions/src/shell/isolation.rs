@@ -3,7 +3,7 @@
 //!
 //! Limits that the file leaves open, with isolation: an hour of processor time, 8 GiB of address space,
 //! 1 024 open files; no core dumps. Without isolation only written limits hold. None can be raised beyond
-//! what our own process may have. A sandbox hides no file from reading, only from writing.
+//! what our own process may have.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +17,7 @@ use wonder_core::graph::ShellSpec;
 
 use super::plan::Plan;
 use super::process::{Launch, not_found};
-use super::{NOT_FOUND, ShellHandler, container, not_started};
+use super::{NOT_FOUND, ShellHandler, container, not_started, sandbox};
 use crate::context::ActionContext;
 use crate::handler::TryError;
 use crate::settings::Settings;
@@ -61,26 +61,16 @@ fn process(settings: &Settings, limits: ShellLimits, plan: Plan) -> Result<Launc
 
 fn sandbox(settings: &Settings, shell: &ShellSpec, plan: Plan) -> Result<Launch, Failure> {
     let mut variables = clean(settings, &plan);
-    found(&plan, &variables)?;
-    let Some(bwrap) = program(settings, "bwrap") else { return Err(no_sandbox()) };
-    if !plan.variables.contains_key("TMPDIR") {
-        // Ours may be somewhere that is read-only in there.
-        variables.insert("TMPDIR".to_owned(), "/tmp".into());
+    for name in ["TMPDIR", "HOME"] {
+        if !plan.variables.contains_key(name) {
+            // Ours are not there.
+            variables.insert(name.to_owned(), "/tmp".into());
+        }
     }
+    found_in_sandbox(settings, &plan, &variables)?;
+    let Some(bwrap) = program(settings, "bwrap") else { return Err(no_sandbox()) };
     let mut command: Vec<OsString> = vec![bwrap.into()];
-    let words = "--unshare-user-try --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try \
-                 --cap-drop ALL --die-with-parent --new-session \
-                 --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --tmpfs /run";
-    command.extend(words.split_whitespace().map(OsString::from));
-    // Sockets of the system are in /run; of it, only what names need is let in again.
-    let network = match shell.network {
-        Some(true) => &["--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve"][..],
-        _ => &["--unshare-net"],
-    };
-    command.extend(network.iter().map(OsString::from));
-    let workdir = plan.workdir.as_os_str();
-    command.extend([OsStr::new("--bind"), workdir, workdir].map(OsStr::to_owned));
-    command.extend([OsStr::new("--chdir"), plan.cwd.as_os_str(), OsStr::new("--")].map(OsStr::to_owned));
+    command.extend(sandbox::words(settings, shell, &plan)?);
     command.extend(as_os(&plan.command));
     Ok(started(limited(settings, or_default(shell.limits), command), plan, (true, variables)))
 }
@@ -109,6 +99,26 @@ fn found(plan: &Plan, variables: &BTreeMap<String, OsString>) -> Result<(), Fail
         Some(_) => Ok(()),
         None => Err(not_started(NOT_FOUND, not_found(&plan.command[0]))),
     }
+}
+
+/// The same, of what is there in a sandbox.
+fn found_in_sandbox(
+    settings: &Settings,
+    plan: &Plan,
+    variables: &BTreeMap<String, OsString>,
+) -> Result<(), Failure> {
+    let path = variables.get("PATH").map_or(OsStr::new(PATH), OsString::as_os_str);
+    let name = &plan.command[0];
+    let mut places = places(name, path, &plan.cwd).into_iter().filter(|file| can_run(file)).peekable();
+    let Some(first) = places.peek().cloned() else { return Err(not_started(NOT_FOUND, not_found(name))) };
+    if places.any(|file| sandbox::sees(settings, plan, &file)) {
+        return Ok(());
+    }
+    let message = format!(
+        "{name} is {}, which a sandbox does not see: name its directory in the setting `sandbox_read`",
+        first.display()
+    );
+    Err(not_started(NOT_FOUND, message))
 }
 
 fn no_sandbox() -> Failure {
@@ -190,13 +200,19 @@ pub(super) fn program(settings: &Settings, name: &str) -> Option<PathBuf> {
 }
 
 fn look_up(name: &str, path: &OsStr, cwd: &Path) -> Option<PathBuf> {
-    let runs = |file: &PathBuf| {
-        file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
+    places(name, path, cwd).into_iter().find(|file| can_run(file))
+}
+
+/// Where a shell would look for a program.
+fn places(name: &str, path: &OsStr, cwd: &Path) -> Vec<PathBuf> {
     if name.contains('/') {
-        return Some(cwd.join(name)).filter(runs);
+        return vec![cwd.join(name)];
     }
-    std::env::split_paths(path).map(|folder| cwd.join(folder).join(name)).find(runs)
+    std::env::split_paths(path).map(|folder| cwd.join(folder).join(name)).collect()
+}
+
+fn can_run(file: &Path) -> bool {
+    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 fn as_os(words: &[String]) -> Vec<OsString> {

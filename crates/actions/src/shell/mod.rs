@@ -5,11 +5,13 @@
 //! `shell_exit`, and nothing here is ever tried twice.
 
 mod container;
+mod hidden;
 mod isolation;
 mod output;
 mod plan;
 mod process;
 mod quote;
+mod sandbox;
 
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;

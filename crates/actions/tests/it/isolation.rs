@@ -114,6 +114,74 @@ async fn a_sandbox_can_write_only_its_directory_and_reach_nobody() {
 }
 
 #[tokio::test]
+async fn a_sandbox_sees_nothing_of_the_machine_but_what_commands_need() {
+    if !may_sandbox().await {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("data/wonder");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("wonder.db"), "rows").unwrap();
+    std::fs::write(folder.path().join("work.txt"), "work").unwrap();
+    std::fs::create_dir(folder.path().join(".ssh")).unwrap();
+    std::fs::write(folder.path().join(".ssh/id"), "key").unwrap();
+    std::fs::write(folder.path().join(".netrc"), "password").unwrap();
+    let person = folder.path().to_str().unwrap();
+    let sees =
+        |path: &str| format!("(cat {path} || ls -A {path}/) 2>/dev/null | head -c 20; echo \"<{path}\"");
+    let places = [
+        "work.txt",
+        "data/wonder",
+        "data/wonder/wonder.db",
+        ".ssh",
+        ".netrc",
+        "/etc/shadow",
+        "/root",
+        "/home",
+        "/var",
+        "/run",
+        "/sys",
+        "/etc/ssh",
+    ];
+    let line = places.map(sees).join("; ");
+    let node = format!(r#"{{shell: {{command: {line:?}, isolation: sandbox}}}}"#);
+    let settings = Settings { hidden: vec![home.clone()], ..with_environment(&[("HOME", person)]) };
+    let printed = stdout(perform_in(folder.path(), settings.clone(), &node).await);
+    let expected: String = places
+        .iter()
+        .map(|place| if *place == "work.txt" { format!("work<{place}\n") } else { format!("<{place}\n") })
+        .collect();
+    assert_eq!(printed, expected);
+
+    let inside = home.join("work");
+    std::fs::create_dir(&inside).unwrap();
+    let node = r#"{shell: {command: "true", isolation: sandbox}}"#;
+    let report = perform_in(&inside, settings.clone(), node).await;
+    assert_failed(report, ErrorKind::ShellExit, "lies in wonder's own directory");
+    let report = perform_in(Path::new("/"), settings, node).await;
+    assert_failed(report, ErrorKind::ShellExit, "the working directory is `/`");
+}
+
+#[tokio::test]
+async fn a_program_that_a_sandbox_does_not_see_is_named_with_the_way_out() {
+    if !may_sandbox().await {
+        return;
+    }
+    let (tools, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write_program(&tools.path().join("own-tool"), "#!/bin/sh\necho it runs\n");
+    let path = format!("{}:/usr/bin:/bin", tools.path().display());
+    let settings = with_environment(&[("PATH", &path)]);
+    let node = r#"{shell: {command: ["own-tool"], isolation: sandbox}}"#;
+    assert_failed(
+        perform_in(work.path(), settings.clone(), node).await,
+        ErrorKind::ShellExit,
+        "sandbox_read",
+    );
+    let shown = Settings { sandbox_read: vec![tools.path().to_owned()], ..settings };
+    assert_eq!(stdout(perform_in(work.path(), shown, node).await), "it runs\n");
+}
+
+#[tokio::test]
 async fn a_sandbox_is_stopped_with_all_that_is_in_it() {
     if !may_sandbox().await {
         return;
@@ -221,6 +289,21 @@ async fn a_container_gets_its_directory_limits_and_variables_and_no_network() {
         "values go by the environment, not the command line"
     );
     assert!(!docker.path().join("killed").exists());
+}
+
+#[tokio::test]
+async fn a_container_does_not_see_the_hosts_own_files() {
+    let docker = docker("exit 0");
+    let work = tempfile::tempdir().unwrap();
+    let home = work.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let settings = Settings { hidden: vec![home.clone()], ..only(docker.path()) };
+    let report = perform_in(work.path(), settings.clone(), IN_A_CONTAINER).await;
+    assert!(matches!(report.outcome, TaskOutcome::Completed { .. }), "{report:?}");
+    let asked = read(&docker.path().join("asked"));
+    assert!(asked.lines().any(|word| word == "type=tmpfs,target=/workspace/home"), "{asked}");
+    let report = perform_in(&home, settings, IN_A_CONTAINER).await;
+    assert_failed(report, ErrorKind::ShellExit, "lies in wonder's own directory");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode as Sqlite, OpenFlags};
 use wonder_engine::{Cause, EngineError, ErrorCode, Reply};
 
 use super::schema;
-use crate::Durability;
+use crate::{Durability, private};
 
 /// Statements of the hot path and of every query together.
 const STATEMENTS: usize = 64;
@@ -22,6 +22,8 @@ pub(crate) fn database(home: &Path) -> PathBuf {
 /// The one connection that writes. Makes the file if it is not there.
 pub(crate) fn writer(home: &Path, durability: Durability) -> Reply<Connection> {
     let path = database(home);
+    // What SQLite puts beside it has the same permissions.
+    private::file_to_be_opened(&path)?;
     let mut connection = Connection::open(&path).map_err(|error| storage_error(&path, "opened", &error))?;
     prepare_writer(&mut connection, durability, &path)?;
     Ok(connection)

@@ -78,3 +78,31 @@ nodes:
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_else_can_use_what_is_in_the_home_whatever_the_directory_was_like() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = tempfile::TempDir::new().unwrap();
+    let set =
+        |mode: u32| std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+    set(0o755);
+    for loose in ["wonder.lock", "wonder.db"] {
+        std::fs::write(home.path().join(loose), "").unwrap();
+        let open = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(home.path().join(loose), open).unwrap();
+    }
+    let host = TestHost::at(home).await;
+    host.run(&crate::test_host::chain(2), "{}").await;
+    let mode = |name: &str| {
+        let path = host.home.path().join(name);
+        path.metadata().unwrap_or_else(|error| panic!("{name}: {error}")).permissions().mode() & 0o777
+    };
+    assert_eq!(mode(""), 0o700);
+    for name in ["wonder.lock", "wonder.sock", "wonder.db", "wonder.db-wal", "wonder.db-shm"] {
+        assert_eq!(mode(name), 0o600, "{name}");
+    }
+    let home = host.leave().await;
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = wonder_host::open(wonder_host::Options::new(home.path()), wonder_host::Purpose::Act).await;
+    assert!(refused.unwrap_err().message.contains("others may write in it"));
+}
