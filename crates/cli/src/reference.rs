@@ -28,7 +28,9 @@ fn of_setting(setting: &Known, inside: &str) -> Topic {
         "" => "a setting: a key of `wonder.toml` or `~/.config/wonder/config.toml`".to_owned(),
         _ => "a setting of a project: a key of `[projects.NAME]`".to_owned(),
     };
-    topic.inside.extend((!inside.is_empty()).then(|| inside.to_owned()));
+    if !inside.is_empty() {
+        topic.inside = vec![inside.to_owned()];
+    }
     topic
 }
 
@@ -234,11 +236,13 @@ mod tests {
             let found = find(&all, &topic.name);
             assert!(found.iter().any(|found| found.about == topic.about), "{}", topic.name);
             let address = topic.address();
-            assert!(!find(&all, &address).is_empty(), "{address}");
+            let there = find(&all, &address);
+            assert!(there.len() == 1 && there[0].about == topic.about, "{address} is {} topics", there.len());
         }
         let places = |asked: &str| find(&all, asked).len();
         assert!(places("timeout") > 4 && places("retry") > 3 && places("on_timeout") > 3 && places("to") > 1);
         assert_eq!((places("node.timeout"), places("nothing")), (1, 0));
+        assert_eq!((places("root.error"), places("object.retry"), places("filter.map")), (1, 1, 1));
         assert_eq!((places("timeout_ms") > 4, places("name_ms")), (true, 0));
         assert_eq!((places("$WONDER_HOME"), places("size()"), places("`shell`")), (1, 1, 1));
     }

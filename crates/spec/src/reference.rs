@@ -20,7 +20,7 @@ pub struct Topic {
     pub name: String,
     /// Where it stands, in a sentence: "a key of a node".
     pub place: String,
-    /// The plain names of those places, as in `node.timeout`.
+    /// The plain names of those places, as in `node.timeout`; of what stands in no object, what it is: `root.error`.
     pub inside: Vec<String>,
     pub about: String,
     /// One line each: form, default, other ways to write it.
@@ -99,6 +99,24 @@ impl Group {
         }
     }
 
+    /// What one of them is called; keys and words are called by where they stand.
+    fn one(self) -> Option<&'static str> {
+        Some(match self {
+            Group::Idea => "idea",
+            Group::Object => "object",
+            Group::Action => "action",
+            Group::Key | Group::Word => return None,
+            Group::Root => "root",
+            Group::Function => "function",
+            Group::Filter => "filter",
+            Group::Test => "test",
+            Group::TemplateFunction => "template_function",
+            Group::Failure => "failure",
+            Group::Setting => "setting",
+            Group::Variable => "variable",
+        })
+    }
+
     /// The page of `docs/reference/` that has them.
     pub fn page(self) -> &'static str {
         match self {
@@ -140,7 +158,7 @@ impl Topic {
             group,
             name: name.to_owned(),
             place: String::new(),
-            inside: Vec::new(),
+            inside: group.one().map(str::to_owned).into_iter().collect(),
             about: about.into(),
             facts: Vec::new(),
             lists: Vec::new(),
@@ -156,10 +174,8 @@ impl Topic {
 
     /// `node.timeout`: this meaning and no other.
     pub fn address(&self) -> String {
-        match self.inside.first() {
-            Some(place) => format!("{place}.{}", self.name),
-            None => self.name.clone(),
-        }
+        let place = self.inside.first().map_or(String::new(), |place| format!("{place}."));
+        format!("{place}{}", self.name)
     }
 
     /// The page, which reads as well on a terminal as in a browser.

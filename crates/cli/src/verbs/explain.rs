@@ -57,14 +57,15 @@ fn meanings(asked: &str, topics: &[&Topic]) -> String {
     text
 }
 
-/// The line where it stands: a key before a colon, a word behind its key.
+/// The line where it stands: a key before a colon, a word behind its key, a root before a dot.
 fn line_with<'e>(topic: &Topic, example: &'e str) -> &'e str {
-    let key = match (topic.group, topic.inside.first().and_then(|place| place.rsplit_once('.'))) {
-        (Group::Word, Some((_, key))) => key,
-        _ => topic.name.as_str(),
+    let mark = match (topic.group, topic.inside.first().and_then(|place| place.rsplit_once('.'))) {
+        (Group::Word, Some((_, key))) => format!("{key}:"),
+        (Group::Root, _) => format!("{}.", topic.name),
+        _ => format!("{}:", topic.name),
     };
     let lines = || example.lines().filter(|line| !line.starts_with('#') && line.contains(&topic.name));
-    let exact = lines().find(|line| line.contains(&format!("{key}:")));
+    let exact = lines().find(|line| line.contains(&mark));
     exact.or_else(|| lines().next()).unwrap_or_default()
 }
 

@@ -112,7 +112,7 @@ impl Found {
 }
 
 fn object(shape: &'static Shape) -> Topic {
-    let facts = shape.example().map(|example| format!("The smallest: `{example}`")).into_iter().collect();
+    let facts = shape.example().map(|example| format!("The smallest: `{example}`.")).into_iter().collect();
     Topic {
         facts,
         lists: vec![List { title: "Keys", items: keys_of(shape).collect() }],
