@@ -16,7 +16,8 @@ const WIDTH: usize = 100;
 
 pub(crate) fn explain(args: &ExplainArgs, screen: &Screen) -> Result<Exit, Fault> {
     let topics = reference::all();
-    let Some(asked) = &args.topic else { return list(&topics, screen) };
+    let asked = args.topic.as_deref().map(str::trim).filter(|asked| !asked.is_empty());
+    let Some(asked) = asked else { return list(&topics, screen) };
     let found = reference::find(&topics, asked);
     if args.example {
         return example(asked, &found, screen);

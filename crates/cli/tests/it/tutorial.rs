@@ -13,7 +13,7 @@ struct Shown {
     printed: String,
 }
 
-/// The page with each command's output as it is now.
+/// The page with each command's output as it is now, and what was shown beside what was printed.
 fn played(page: &str) -> (String, Vec<(Shown, String)>) {
     let home = Home::new();
     let mut text = String::new();
@@ -38,8 +38,11 @@ fn played(page: &str) -> (String, Vec<(Shown, String)>) {
             let output = home.shell(&format!("{{ {}; }} 2>&1", shown.command)).output().unwrap();
             let printed =
                 String::from_utf8_lossy(&output.stdout).replace(&*home.path().to_string_lossy(), "~");
-            text.push_str(&format!("$ {}\n{printed}", shown.command));
-            if !printed.is_empty() && !printed.ends_with('\n') {
+            // Other times and ids are no other output: the page keeps its own.
+            let same = mask(&shown.printed, home.path()) == mask(&printed, home.path());
+            let kept = if same { &shown.printed } else { &printed };
+            text.push_str(&format!("$ {}\n{kept}", shown.command));
+            if !kept.is_empty() && !kept.ends_with('\n') {
                 text.push('\n');
             }
             all.push((shown, printed));

@@ -220,7 +220,12 @@ const HUMAN_GATE: &Shape = &Shape {
             key("title", Form::Template, "The question, in one line.").required(),
             key("body", Form::Template, "More about it."),
             key("form", Form::JsonSchema, "The schema of the answer.").default("any answer"),
-            key("assignees", Form::OneOrList(&Form::Template), "Who may answer.").default("anybody"),
+            key(
+                "assignees",
+                Form::OneOrList(&Form::Template),
+                "Who is asked; nobody else is kept from answering.",
+            )
+            .default("anybody"),
             key("quorum", POSITIVE, "How many must answer; the result is then the list of answers."),
             key("timeout", Form::Duration, "How long to wait."),
             key(
