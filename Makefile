@@ -15,9 +15,9 @@ test: tools
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo test --workspace
 
-# What tests need beside Rust: bubblewrap, for the sandbox.
+# What tests need beside Rust: bubblewrap, for the sandbox; faketime, to set a clock that nobody else sees.
 tools:
-	command -v bwrap >/dev/null || { apt-get update -qq && apt-get install -y -qq bubblewrap; }
+	command -v bwrap >/dev/null && command -v faketime >/dev/null || { apt-get update -qq && apt-get install -y -qq bubblewrap faketime; }
 
 # The fast part of `make test`, for while you work.
 check:

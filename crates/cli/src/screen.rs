@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use console::Term;
 use serde::Serialize;
@@ -113,6 +112,5 @@ impl Screen {
 }
 
 pub(crate) fn now() -> Time {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    wonder_host::Clock::System.now()
 }

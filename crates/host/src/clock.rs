@@ -1,11 +1,15 @@
 //! Where a host has its time from: the system's clock, or one that a test moves. Milliseconds since 1970, as
 //! the core counts.
+//!
+//! The wall clock is asked once in the life of a process; from then on a clock counts that nobody can set, so that a
+//! jump of the wall clock neither stretches a sleep nor fires a timeout.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
 use wonder_core::Time;
 
 /// Handed to a host in its [`Options`](crate::Options).
@@ -20,10 +24,7 @@ pub enum Clock {
 impl Clock {
     pub fn now(&self) -> Time {
         match self {
-            Clock::System => {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-            }
+            Clock::System => system_now(),
             Clock::Virtual(clock) => clock.now(),
         }
     }
@@ -50,6 +51,23 @@ impl Clock {
             clock.listeners().push(Box::new(moved));
         }
     }
+}
+
+/// What the wall clock said when it was first asked, and what has passed since, sleep of the machine included.
+fn system_now() -> Time {
+    static FIRST: OnceLock<(i64, i64)> = OnceLock::new();
+    let (wall_ms, counted_ms) = *FIRST.get_or_init(|| (wall_ms(), counted_ms()));
+    Time(wall_ms.saturating_add(self::counted_ms() - counted_ms))
+}
+
+fn wall_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn counted_ms() -> i64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec.saturating_mul(1_000).saturating_add(now.tv_nsec / 1_000_000)
 }
 
 /// A clock that a test moves. Clones are the same clock.

@@ -2,6 +2,7 @@
 //! own and sees only what a user sees: exit codes, screens, files, processes.
 
 mod budgets;
+mod clock;
 mod crowd;
 mod escalation;
 mod examples;

@@ -62,7 +62,7 @@ const TURN_EVENTS_MAX: usize = 4096;
 const LINES_WAIT: Duration = Duration::from_millis(100);
 /// The longest time to wait when there is nothing to wait for.
 const IDLE: Duration = Duration::from_secs(3600);
-/// How often to look at the clock while a deadline is ahead: it may be set, or the machine may have slept.
+/// How often to look at the clock while a deadline is ahead: the machine may have slept.
 const CLOCK_CHECK: Duration = Duration::from_secs(5);
 /// After so long without anything to do the store's log is written back.
 const REST: Duration = Duration::from_millis(20);
