@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wonder_core::def::{Estimate, Name, On};
 use wonder_core::graph::schedule::{estimate, longest_paths};
-use wonder_core::graph::{Graph, NodeIx};
+use wonder_core::graph::{Graph, NodeIx, Unit};
 use wonder_core::{Time, TokenStatus};
 
 use crate::run_tree::node_name;
-use crate::timeline::{Timeline, Visit};
+use crate::timeline::{Move, Timeline, Visit};
 
 /// Nodes that were never visited and lie ahead of where the run stands, or stood when it ended, as written. Ways
 /// that only a failure opens are left out.
@@ -45,31 +45,70 @@ fn reachable(graph: &Graph, timeline: &Timeline) -> BTreeSet<u32> {
     reached
 }
 
-/// How long a dag still takes: the longest way from where it stands, as past runs of its nodes went. None without
-/// any of them.
+/// What one past run teaches of each node: how long it took from its first visit to its last, all turns and branches
+/// together. What waited for people or outside events teaches nothing.
+pub fn taught(past: &Timeline) -> BTreeMap<Name, Estimate> {
+    let mut spans: BTreeMap<Name, (Time, Time)> = BTreeMap::new();
+    let is_work = |visit: &&Visit| visit.gate.is_none() && !visit.walk.iter().any(waits_outside);
+    for visit in past.visits.values().filter(is_work) {
+        let (Some(began), Some(ended)) = (visit.started_at, visit.ended_at) else { continue };
+        let span = spans.entry(node_name(&visit.node).into()).or_insert((began, ended));
+        *span = (span.0.min(began), span.1.max(ended));
+    }
+    let axis = past.axis();
+    let estimate =
+        |(began, ended)| Estimate { duration_ms: Some(axis.work_ms(began, ended)), usd_micros: None };
+    spans.into_iter().map(|(node, span)| (node, estimate(span))).collect()
+}
+
+fn waits_outside(step: &Move) -> bool {
+    matches!(step.to, TokenStatus::WaitingForHuman | TokenStatus::WaitingForEvent)
+}
+
+/// How long a run still works, as it went in the past: of a dag the longest way to its end, of a graph what is left of
+/// the nodes it is at, and then one after the other what lies ahead. None if the past has taught nothing.
 pub fn left_ms(
     graph: &Graph,
     timeline: &Timeline,
     learnt: &BTreeMap<Name, Estimate>,
     now: Time,
 ) -> Option<u64> {
-    let is_known = |name: &Name| learnt.get(name).is_some_and(|known| known.duration_ms.is_some());
-    if !graph.is_dag() || !graph.units.iter().any(|unit| is_known(&unit.reference)) {
+    if learnt.values().all(|known| known.duration_ms.is_none()) {
         return None;
     }
-    let written = |head: NodeIx| graph.node(head).estimate;
-    let duration =
-        |head: NodeIx, name: &Name| estimate(written(head), learnt.get(name)).duration_ms.unwrap_or(0);
-    let paths = longest_paths(graph, |unit| duration(unit.head, &unit.reference));
+    if graph.is_dag() {
+        return Some(longest_way_ms(graph, timeline, learnt, now));
+    }
+    let usual = |name: &str| learnt.get(name).and_then(|known| known.duration_ms).unwrap_or(0);
     let axis = timeline.axis();
-    let unit = |visit: &Visit| graph.node(graph.find_node(&visit.node)?).unit;
-    let left = stands(timeline).filter(|visit| visit.status != TokenStatus::WaitingForSiblings);
-    let left = left.filter_map(|visit| {
-        let unit = unit(visit)?;
-        let known = &graph.units[unit.0 as usize];
-        let own = duration(known.head, &known.reference);
-        let spent = visit.started_at.map_or(0, |_| axis.took_ms(visit, now)).min(own);
+    let here = stands(timeline).filter(|visit| visit.ended_at.is_none()).map(|visit| {
+        let spent = axis.work_ms(first_of(timeline, visit), now);
+        usual(node_name(&visit.node)).saturating_sub(spent)
+    });
+    let later: u64 = ahead(graph, timeline).iter().map(|name| usual(name)).sum();
+    Some(here.max().unwrap_or(0).saturating_add(later))
+}
+
+/// When the first of its siblings began, or itself.
+fn first_of(timeline: &Timeline, visit: &Visit) -> Time {
+    let group = |visit: &Visit| visit.branch.map(|at| at.group);
+    let alike =
+        |other: &&Visit| other.node == visit.node && group(other) == group(visit) && other.turn == visit.turn;
+    let began = timeline.visits.values().filter(alike).filter_map(|visit| visit.started_at).min();
+    began.unwrap_or(timeline.last_at)
+}
+
+fn longest_way_ms(graph: &Graph, timeline: &Timeline, learnt: &BTreeMap<Name, Estimate>, now: Time) -> u64 {
+    let usual = |unit: &Unit| {
+        estimate(graph.node(unit.head).estimate, learnt.get(&unit.reference)).duration_ms.unwrap_or(0)
+    };
+    let paths = longest_paths(graph, usual);
+    let axis = timeline.axis();
+    let live = stands(timeline).filter(|visit| visit.ended_at.is_none());
+    let left = live.filter_map(|visit| {
+        let unit = graph.node(graph.find_node(&visit.node)?).unit?;
+        let spent = visit.started_at.map_or(0, |_| axis.took_ms(visit, now)).min(usual(graph.unit(unit)));
         Some(paths[unit.0 as usize].saturating_sub(spent))
     });
-    left.max()
+    left.max().unwrap_or(0)
 }

@@ -1,12 +1,16 @@
 //! Staying with a run until it ends or waits, as `run` does and all verbs that set a run going; and leaving:
 //! when it is over, when somebody presses Ctrl-C, or at once with `--detach`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wonder_core::Time;
+use wonder_core::def::{Estimate, Name};
 use wonder_core::event::{Event, EventKind, NewChild};
-use wonder_engine::{Engine, Filter, Follow, GateView, Reply, RunRow, RunView, Status, Updates};
+use wonder_engine::ahead::taught;
+use wonder_engine::timeline::Timeline;
+use wonder_engine::{Engine, Filter, Follow, GateView, Reply, RunView, Status, Updates};
 use wonder_host::{Connection, Drive, Leaving, Purpose};
 
 use crate::display::Display;
@@ -26,8 +30,8 @@ const WATCH_MS: u64 = 2_000;
 /// After a question for news failed; whether the run goes on is asked elsewhere.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
-/// How many of the last runs of a workflow tell how long it takes.
-const PAST_RUNS: u32 = 9;
+/// How many events of a past run are read to tell how long its nodes take.
+const PAST_EVENTS_MAX: u32 = 5_000;
 
 /// How a person came to be with the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,16 +119,12 @@ impl Stay<'_> {
     /// What a tree shows beside what happens. Whatever of it cannot be had is left out.
     async fn background(&self) -> Background {
         let Ok(graph) = definition(self.engine, self.run).await else { return Background::default() };
-        let learnt = self.engine.learnt(graph.name.to_string()).await.unwrap_or_default();
-        let past = Filter {
-            workflow: Some(graph.name.to_string()),
-            status: Some(Status::Completed),
-            limit: Some(PAST_RUNS),
-            ..Filter::default()
+        let name = graph.name.to_string();
+        let learnt = match self.engine.learnt(name.clone()).await.unwrap_or_default() {
+            nothing if nothing.is_empty() => past(self.engine, name).await.unwrap_or_default(),
+            learnt => learnt,
         };
-        let past = self.engine.list(past).await.unwrap_or_default();
-        let usual_ms = usual_ms(&past);
-        Background { graph: Some(graph), learnt, usual_ms, told: None }
+        Background { graph: Some(graph), learnt, told: None }
     }
 
     async fn until_over(&self, interrupts: &mut Interrupts) -> Result<Ending, Fault> {
@@ -170,11 +170,15 @@ impl Stay<'_> {
     }
 }
 
-/// The one in the middle: half of them took longer.
-fn usual_ms(past: &[RunRow]) -> Option<u64> {
-    let mut took: Vec<u64> = past.iter().map(|row| row.took_ms(row.started_at)).collect();
-    took.sort_unstable();
-    took.get(took.len() / 2).copied()
+/// What the last run of a workflow that completed teaches; of a long one, what its beginning does.
+async fn past(engine: &dyn Engine, workflow: String) -> Reply<BTreeMap<Name, Estimate>> {
+    let (workflow, status) = (Some(workflow), Some(Status::Completed));
+    let last = engine.list(Filter { workflow, status, limit: Some(1), ..Filter::default() }).await?;
+    let Some(last) = last.into_iter().next() else { return Ok(BTreeMap::new()) };
+    let events_after = vec![(last.run, 0)];
+    let read = Follow { events_after, limit: Some(PAST_EVENTS_MAX), ..Follow::default() };
+    let events = engine.follow(read).await?.events;
+    Ok(taught(&Timeline::of(events.iter().map(|(_, event)| event))))
 }
 
 /// Nobody will carry on a run that nobody drives: a watcher would wait for ever.

@@ -62,7 +62,7 @@ fn default_limit(workflow: &Workflow) -> Option<String> {
         WorkflowTimeout::Fail => "then it fails",
     };
     let limit = duration(WORKFLOW_TIMEOUT_MS);
-    let text = format!("time limit {limit}, {then}: the default; `timeout:` in the file sets another");
+    let text = format!("time limit {limit} by default, {then}; `timeout:` in the file sets another");
     workflow.timeout_ms.is_none().then_some(text)
 }
 

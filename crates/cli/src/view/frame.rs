@@ -91,7 +91,7 @@ fn head(run_tree: &RunTree, background: &Background, canvas: Canvas) -> String {
     let status = status(run_tree);
     let mut parts = vec![status.to_owned(), duration(took), progress(run_tree, background)];
     if status == RunStatus::Running.as_str() {
-        parts.extend(time_left(root, background, took, canvas.now));
+        parts.extend(time_left(root, background, canvas.now));
     }
     if root.spend.usd_micros > 0 {
         parts.push(dollars(root.spend.usd_micros));
@@ -117,18 +117,10 @@ fn progress(run_tree: &RunTree, background: &Background) -> String {
     }
 }
 
-/// By what past runs taught: of a dag's nodes, else of the workflow as a whole.
-fn time_left(root: &Timeline, background: &Background, took_ms: u64, now: Time) -> Option<String> {
-    let graph = background.graph.as_ref();
-    let by_nodes = graph.and_then(|graph| left_ms(graph, root, &background.learnt, now));
-    let left = match (by_nodes, background.usual_ms?) {
-        (Some(left), _) => left,
-        (None, usual) => usual.saturating_sub(took_ms),
-    };
-    Some(match left {
-        0 => format!("usually {}", duration(background.usual_ms?)),
-        left => format!("about {} left", rounded(left)),
-    })
+/// By what past runs taught.
+fn time_left(root: &Timeline, background: &Background, now: Time) -> Option<String> {
+    let left = left_ms(background.graph.as_ref()?, root, &background.learnt, now)?;
+    Some(if left == 0 { "longer than usual".to_owned() } else { format!("about {} left", rounded(left)) })
 }
 
 /// A guess is not told to the millisecond.

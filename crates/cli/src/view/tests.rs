@@ -8,6 +8,7 @@ use std::sync::Arc;
 use wonder_core::def::Estimate;
 use wonder_core::event::GateId;
 use wonder_core::{Input, Time, Value};
+use wonder_engine::ahead::taught;
 use wonder_engine::{RunRow, RunView, Status};
 
 use super::events::{event_line, log_line};
@@ -358,19 +359,25 @@ fn a_loop_numbers_its_turns() {
 
 #[test]
 fn the_time_that_is_left_comes_from_past_runs() {
+    let past = answered(panel().play(60_000)).play(61_000);
+    let learnt = taught(past.run_tree().root());
+    assert!(!learnt.contains_key("sign_off"), "who waits for a person teaches nothing");
     let stage = panel().play(850);
-    let head = |background: &Background| {
+    let head = |stage: &Stage| {
         let canvas = Canvas { width: 119, height: 24, now: stage.now, turn: None, paint: Paint::NONE };
-        frame(&stage.run_tree(), background, &Output::default(), canvas).remove(0)
+        let background = Background { learnt: learnt.clone(), ..background(stage) };
+        frame(&stage.run_tree(), &background, &Output::default(), canvas).remove(0)
     };
-    let usual = |usual_ms: u64| Background { usual_ms: Some(usual_ms), ..background(&stage) };
-    insta::assert_snapshot!("head_left", head(&usual(12_345)));
-    insta::assert_snapshot!("head_longer_than_usual", head(&usual(500)));
+    insta::assert_snapshot!("head_left", head(&stage));
+    let mut slow = answered(panel().play(60_000)).play(60_100);
+    insta::assert_snapshot!("head_left_at_the_end", head(&slow));
+    slow.now = slow.now.plus(5_000);
+    insta::assert_snapshot!("head_longer_than_usual", head(&slow));
     let dag = Stage::open(DAG, "{}").play(250);
     let estimate = |ms: u64| Estimate { duration_ms: Some(ms), usd_micros: None };
     let learnt = [("fetch", 100), ("compile", 4_000), ("pack", 2_000)];
     let learnt = learnt.map(|(node, ms)| (node.into(), estimate(ms))).into();
-    let background = Background { learnt, usual_ms: Some(9_000), ..background(&dag) };
+    let background = Background { learnt, ..background(&dag) };
     let canvas = Canvas { width: 79, height: 24, now: dag.now, turn: Some(0), paint: Paint::NONE };
     let lines = frame(&dag.run_tree(), &background, &Output::default(), canvas);
     insta::assert_snapshot!("live_left", lines.join("\n"));

@@ -32,8 +32,6 @@ pub(crate) struct Background {
     pub graph: Option<Arc<Graph>>,
     /// What past runs taught of its nodes.
     pub learnt: BTreeMap<Name, Estimate>,
-    /// How long past runs of its workflow took, in the middle.
-    pub usual_ms: Option<u64>,
     /// A failure that is told whole elsewhere, with its causes: its rows only name its kind.
     pub told: Option<Failure>,
 }
