@@ -69,6 +69,9 @@ pub(crate) enum Verb {
     Schema(SchemaArgs),
     Explain(ExplainArgs),
     Completions(CompletionsArgs),
+    /// What can stand where the cursor is
+    #[command(name = "__complete", hide = true)]
+    Complete(CompleteArgs),
     /// Ends what a process that was killed has left behind
     #[command(name = "__reaper", hide = true)]
     Reaper,
@@ -485,10 +488,18 @@ pub(crate) struct ExplainArgs {
     pub example: bool,
 }
 
-/// Print what a shell needs to complete commands
+#[derive(Args, Debug)]
+pub(crate) struct CompleteArgs {
+    /// Those behind the program's name, the last being the one that is typed
+    #[arg(last = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+/// Print what a shell needs to complete commands, and runs, gates, nodes and codes with them
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     wonder completions bash > ~/.local/share/bash-completion/completions/wonder\n  \
+    wonder completions zsh > ~/.zfunc/_wonder    with fpath+=~/.zfunc before compinit\n  \
     wonder completions fish > ~/.config/fish/completions/wonder.fish")]
 pub(crate) struct CompletionsArgs {
     pub shell: clap_complete::Shell,

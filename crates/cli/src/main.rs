@@ -6,6 +6,7 @@
 
 mod args;
 mod ask;
+mod complete;
 mod config;
 mod display;
 mod exit;
@@ -29,7 +30,7 @@ use std::process::ExitCode;
 use args::{Cli, Verb};
 use clap::Parser;
 use session::Session;
-use verbs::{act, answer, cost, explain, init, look, plan, run, stream, write};
+use verbs::{act, answer, complete as completing, cost, explain, init, look, plan, run, stream, write};
 
 fn main() -> ExitCode {
     let Cli { common, verb } = Cli::parse();
@@ -63,7 +64,8 @@ fn main() -> ExitCode {
         Verb::Graph(args) => write::graph(&args, &session),
         Verb::Schema(_) => write::schema(screen),
         Verb::Explain(args) => explain::explain(&args, screen),
-        Verb::Completions(args) => write::completions(&args, screen),
+        Verb::Completions(args) => completing::completions(&args, screen),
+        Verb::Complete(args) => completing::complete(&args, &session),
         Verb::Reaper => {
             wonder_actions::reaper::main_loop();
             return ExitCode::SUCCESS;

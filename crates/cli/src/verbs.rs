@@ -3,6 +3,7 @@
 pub(crate) mod act;
 pub(crate) mod answer;
 pub(crate) mod carry_on;
+pub(crate) mod complete;
 pub(crate) mod cost;
 pub(crate) mod draw;
 pub(crate) mod explain;

@@ -1,15 +1,14 @@
-//! Verbs for those who write workflows: `validate`, `graph`, `schema`, `completions`. They need no engine and
+//! Verbs for those who write workflows: `validate`, `graph`, `schema`. They need no engine and
 //! no settings.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use clap::CommandFactory;
 use serde_json::{Value as Json, json};
 use wonder_core::graph::Graph;
 use wonder_spec::{Definition, Reading};
 
-use crate::args::{Cli, CompletionsArgs, Drawing, GraphArgs, ValidateArgs};
+use crate::args::{Drawing, GraphArgs, ValidateArgs};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::screen::Screen;
@@ -121,12 +120,5 @@ async fn graph_of_run(run: &str, session: &Session) -> Result<Arc<Graph>, Fault>
 pub(crate) fn schema(screen: &Screen) -> Result<Exit, Fault> {
     let text = serde_json::to_string_pretty(&wonder_spec::schema()).unwrap_or_default();
     screen.print(&format!("{text}\n"))?;
-    Ok(Exit::Fine)
-}
-
-pub(crate) fn completions(args: &CompletionsArgs, screen: &Screen) -> Result<Exit, Fault> {
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "wonder", &mut text);
-    screen.print(&String::from_utf8_lossy(&text))?;
     Ok(Exit::Fine)
 }

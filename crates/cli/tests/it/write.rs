@@ -32,11 +32,60 @@ fn a_workflow_is_drawn() {
 fn what_editors_and_shells_want_is_printed() {
     let home = Home::new();
     assert_eq!(home.json(&["schema"])["$schema"], "https://json-schema.org/draft/2020-12/schema");
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        assert!(home.text(&["completions", shell]).contains("validate"), "{shell}");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(home.text(&["completions", shell]).contains("__complete"), "{shell}");
+    }
+    for shell in ["powershell", "elvish"] {
+        let text = home.text(&["completions", shell]);
+        assert!(text.contains("validate") && !text.contains("__"), "{shell}");
     }
     assert!(home.text(&["explain", "e0020"]).starts_with("# E0020"));
     assert!(home.text(&["explain"]).lines().count() > 50);
     assert_snapshot!("explain_unknown", home.wonder(&["explain", "E0019"]));
     assert!(!home.path().join("runs").exists(), "none of this makes a home");
+}
+
+/// What can stand at the end of a line, without what it is.
+fn completed(home: &Home, line: &str) -> Vec<String> {
+    let words: Vec<&str> = ["__complete", "--"].into_iter().chain(line.split(' ')).collect();
+    let said = home.text(&words);
+    said.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn shells_complete_what_is_there() {
+    let home = Home::with(
+        "name: asks\nnodes: {first: {mock: {output: {}}, next: [{to: ask}]}, ask: {human_gate: {title: Sure?}}}\n",
+    );
+    assert_eq!(completed(&home, "show "), [""; 0], "where there is nothing, nothing is offered");
+    let run = home.json(&["run", "flow.yaml", "-o", "json"])["run"].as_str().unwrap().to_owned();
+    assert_eq!(completed(&home, "show "), ["last", &run]);
+    assert_eq!(completed(&home, &format!("show {}", &run[..5])), [run.as_str()]);
+    assert_eq!(completed(&home, "answer "), [format!("{run}:1")]);
+    assert_eq!(completed(&home, "logs last --node "), ["ask", "first"]);
+    assert_eq!(completed(&home, "fork last --from f"), ["first"]);
+    assert_eq!(completed(&home, "list --workflow "), ["asks"]);
+    assert_eq!(completed(&home, "explain E0020"), ["E0020"]);
+    assert_eq!(completed(&home, "res"), ["resume"]);
+    assert_eq!(completed(&home, "__"), [""; 0], "internal verbs are hidden");
+    assert_eq!(completed(&home, "run fl"), [""; 0], "files are left to the shell");
+}
+
+#[test]
+fn bash_asks_for_candidates() {
+    let home = Home::with("name: asks\nnodes: {ask: {human_gate: {title: Sure?}}}\n");
+    let run = home.json(&["run", "flow.yaml", "-o", "json"])["run"].as_str().unwrap().to_owned();
+    let wonder = env!("CARGO_BIN_EXE_wonder");
+    let line = |typed: &str| format!("{wonder} {typed}");
+    let reply = |typed: &str| {
+        let script = r#"source <("$0" completions bash); COMP_LINE=$1; COMP_POINT=${#1}; _wonder; echo "${COMPREPLY[*]}""#;
+        let mut bash = std::process::Command::new("bash");
+        let bash =
+            bash.args(["-c", script, wonder, &line(typed)]).env("WONDER_HOME", home.path().join("runs"));
+        String::from_utf8(bash.output().unwrap().stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(reply("resu"), "resume");
+    assert_eq!(reply("answer "), format!("{run}:1"));
+    assert_eq!(reply(&format!("answer {run}:")), "1", "to bash the word begins behind the colon");
+    assert_eq!(reply("list --status=inter"), "interrupted");
 }
