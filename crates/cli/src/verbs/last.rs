@@ -2,8 +2,10 @@
 
 use wonder_engine::{Engine, RunView};
 
+use crate::args::INTERRUPTED;
 use crate::fault::Fault;
 use crate::screen::{Screen, now};
+use crate::view::list::is_interrupted;
 use crate::view::paint::spoken;
 use crate::view::words::ago;
 

@@ -17,7 +17,8 @@ use crate::inputs::{self, Wanted};
 use crate::screen::{Screen, now};
 use crate::session::Session;
 use crate::verbs::carry_on::set_going;
-use crate::verbs::last::chosen;
+use crate::verbs::last::{chosen, found};
+use crate::verbs::stream::must_be_node;
 use crate::view::paint::Tone;
 use crate::view::words::duration;
 
@@ -170,7 +171,11 @@ pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Faul
     let ForkArgs { run, from: node, branch, .. } = args;
     let definition = definition.unwrap_or_default();
     set_going(session, args.detach, Some(now()), async |engine| {
-        let run = chosen(engine, run, &session.screen).await?;
+        let view = found(engine, run, &session.screen).await?;
+        // Of a child its root is forked.
+        let root = if view.row.parent.is_some() { engine.find(view.row.root).await? } else { view };
+        must_be_node(engine, &root, ("--from", &node)).await?;
+        let run = root.row.run;
         let fork = Fork { id: None, run: run.clone(), node, branch, input, definition };
         engine.fork(fork).await.map_err(|error| Fault::from(error).about(&run))
     })

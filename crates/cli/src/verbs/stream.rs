@@ -125,7 +125,7 @@ pub(crate) async fn logs(args: LogsArgs, session: &Session) -> Result<Exit, Faul
     look(session, async |engine| {
         let view = found(engine, args.run.clone(), &session.screen).await?;
         if let Some(node) = &args.node {
-            must_be_node(engine, &view, node).await?;
+            must_be_node(engine, &view, ("--node", node)).await?;
         }
         let run = view.row.run;
         tokio::select! {
@@ -137,7 +137,11 @@ pub(crate) async fn logs(args: LogsArgs, session: &Session) -> Result<Exit, Faul
 }
 
 /// A name that no node has is a mistake, not a node that said nothing.
-async fn must_be_node(engine: &dyn Engine, view: &RunView, named: &str) -> Result<(), Fault> {
+pub(crate) async fn must_be_node(
+    engine: &dyn Engine,
+    view: &RunView,
+    (flag, named): (&str, &str),
+) -> Result<(), Fault> {
     let tree = engine.tree(&view.row.run).await?;
     let mut known: BTreeSet<String> = BTreeSet::new();
     let mut calls = false;
@@ -156,7 +160,7 @@ async fn must_be_node(engine: &dyn Engine, view: &RunView, named: &str) -> Resul
         Some(near) => format!("did you mean {near}? Its nodes are {}", names.join(", ")),
         None => format!("its nodes are {}", names.join(", ")),
     };
-    Err(Fault::usage(format!("--node {named}: run {} has no such node", view.row.run)).help(help))
+    Err(Fault::usage(format!("{flag} {named}: run {} has no such node", view.row.run)).help(help))
 }
 
 async fn print_logs(

@@ -97,15 +97,16 @@ pub(crate) fn told(failure: &Failure) -> Vec<String> {
         let first = clean(message.next().unwrap_or_default());
         lines.push(format!("  {because}{}{place}: {first}", failure.kind));
         lines.extend(message.take(MESSAGE_LINES_MAX).map(|line| format!("    {}", clean(line))));
-        lines.extend(details(&failure.all_details()));
+        lines.extend(details(&failure.all_details(), own));
         next = failure.cause.map(|cause| *cause);
         because = "because of ";
     }
     lines
 }
 
-/// What more is known of a failure: the last lines of a command's output, and the rest on one line.
-fn details(details: &Value) -> Vec<String> {
+/// What more is known of a failure: the last lines of a command's output, if its message does not say them already,
+/// and the rest on one line.
+fn details(details: &Value, message: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = details.as_map().cloned().unwrap_or_default();
     // The message says the one, the next lines the other.
@@ -113,6 +114,9 @@ fn details(details: &Value) -> Vec<String> {
     rest.remove("cause");
     for stream in ["stdout", "stderr"] {
         let Some(Value::String(text)) = rest.remove(stream) else { continue };
+        if message.ends_with(text.trim()) {
+            continue;
+        }
         let said: Vec<&str> = text.lines().collect();
         let last = &said[said.len().saturating_sub(OUTPUT_LINES_MAX)..];
         lines.extend(last.iter().map(|line| format!("    {stream} | {}", clean(line))));

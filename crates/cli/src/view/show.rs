@@ -12,13 +12,14 @@ use wonder_core::state::Metrics;
 use wonder_engine::timeline::Timeline;
 use wonder_engine::{GateView, RunView};
 
-use super::list::{Page, history, place};
+use super::list::{Page, history, is_interrupted, place};
 use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
 use super::result::{answer_line, failure, takes_line};
 use super::row::{Columns, Span, line};
 use super::tree::{Background, Row, rows};
 use super::words::{ago, brief, clean, count, dollars, duration, until, wrapped};
 use super::{changes, walk};
+use crate::args::INTERRUPTED;
 use wonder_engine::run_tree::RunTree;
 
 /// Where nothing tells how wide a page is.
@@ -76,14 +77,16 @@ fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
     if let Some(forked) = &row.forked {
         lines.push(("forked", format!("from {}; what was copied is no part of what it took", forked.from)));
     }
-    let mark = paint.tone(run_tone(row.status), &format!("{} {}", run_mark(row.status), spoken(row.status)));
-    let interrupted = !row.status.is_end() && !row.driven && !view.quiet;
-    let note = if interrupted {
-        format!(" · nobody carries it on: wonder resume {}", row.run)
-    } else {
-        String::new()
+    let status = match is_interrupted(row) {
+        true => {
+            let mark = paint.tone(Tone::Attention, &format!("! {INTERRUPTED}"));
+            format!("{mark} · nobody carries it on: wonder resume {}", row.run)
+        }
+        false => {
+            paint.tone(run_tone(row.status), &format!("{} {}", run_mark(row.status), spoken(row.status)))
+        }
     };
-    lines.push(("status", format!("{mark}{note}")));
+    lines.push(("status", status));
     lines.push(("started", format!("{} ({})", row.started_at, ago(row.started_at, page.now))));
     let mut took = vec![duration(view.duration_ms)];
     took.extend((row.usd_micros > 0).then(|| dollars(row.usd_micros)));

@@ -150,6 +150,23 @@ nodes:
   done: {mock: {output: {done: true}}}
 "#;
 
+const BREAKS_ONE: &str = r#"
+name: breaks_one
+nodes:
+  list: {mock: {output: {names: [a, b, c]}}, next: [{to: each, foreach: {items: result.names, as: name}}]}
+  each:
+    task: each
+    input_mapping: {delay: _branch.index}
+    next: [{to: end, synchronization: {}}]
+  end: {mock: {output: {}}}
+tasks:
+  each:
+    steps:
+      - {ref: work, mock: {output: {}, delay: 100ms}}
+      - {ref: check, assert: {that: "input.delay != 2", message: "it is two"}}
+      - {ref: rest, mock: {output: {}, delay: 100ms}, condition: "input.delay > 2"}
+"#;
+
 const BREAKS: &str = r#"
 name: breaks
 nodes:
@@ -259,6 +276,7 @@ fn a_page_shows_one_run() {
     insta::assert_snapshot!("show_120", shown(&done, 120));
     insta::assert_snapshot!("show_waits", shown(&panel().play(60_000), 100));
     insta::assert_snapshot!("show_failed", shown(&Stage::open(EACH, "{}").play(60_000), 100));
+    insta::assert_snapshot!("show_failed_branch", shown(&Stage::open(BREAKS_ONE, "{}").play(60_000), 100));
     insta::assert_snapshot!("show_many", shown(&Stage::open(MANY, "{}").play(2_500), 100));
     insta::assert_snapshot!("show_family", shown(&Stage::open(FAMILY, "{}").play(9_000), 100));
     insta::assert_snapshot!("show_dag", shown(&Stage::open(DAG, "{}").play(5_000), 100));

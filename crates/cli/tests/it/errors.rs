@@ -46,6 +46,7 @@ fn a_node_that_is_not_there_is_named() {
     let home = Home::with(GREET);
     home.wonder(&["run", "flow.yaml", "-i", "who=me"]);
     assert_snapshot!("logs_no_such_node", home.wonder(&["logs", "--node", "sai"]));
+    assert_snapshot!("fork_no_such_node", home.wonder(&["fork", "last", "--from", "sai"]));
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub struct Bill {
     pub settled: Spend,
     /// Of that, what was copied from the run it was forked from.
     pub copied: Spend,
-    /// From its start to its end, or to now.
+    /// From its start to its end, or to now, as far as it was open; of a fork since it was forked.
     pub wall_ms: u64,
 }
 
@@ -71,7 +71,7 @@ impl Bill {
             attempts: Vec::new(),
             settled: root.spend.clone(),
             copied: root.copied.clone(),
-            wall_ms: root.ended_at.unwrap_or(now).since(root.started_at),
+            wall_ms: root.axis().ms(root.ended_at.unwrap_or(now)),
         };
         let mut sums = Sums::default();
         bill.count(tree, &tree.root, "", &mut sums);

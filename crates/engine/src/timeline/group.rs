@@ -211,7 +211,11 @@ impl Timeline {
         let waiting = self.group_mut(group).map(|group| std::mem::take(&mut group.waiting));
         for token in waiting.unwrap_or_default() {
             if let Some(visit) = self.visits.get_mut(&token) {
-                visit.to(status, now);
+                // Its own work was done, whatever became of the others.
+                match status {
+                    TokenStatus::Failed => visit.moved(status, now),
+                    _ => visit.to(status, now),
+                };
             }
             if keep {
                 self.keep(token);
