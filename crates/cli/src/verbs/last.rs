@@ -49,7 +49,7 @@ fn tell(view: &RunView, screen: &Screen) {
     }
     let row = &view.row;
     let when = ago(row.started_at, now());
-    let text =
-        format!("last is run {} of {} ({}, started {when})", row.run, row.workflow, spoken(row.status));
+    let status = if is_interrupted(row) { INTERRUPTED } else { spoken(row.status) };
+    let text = format!("last is run {} of {} ({status}, started {when})", row.run, row.workflow);
     screen.say(&screen.err.dim(&text));
 }
