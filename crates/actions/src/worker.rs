@@ -103,7 +103,13 @@ impl Shared {
                 stop(execution, stopped, job, &Spend::default());
             }
         };
-        if secrets.redactor.is_idle() { outcome } else { secrets.redactor.hide_outcome(outcome) }
+        if secrets.redactor.is_idle() {
+            return outcome;
+        }
+        for failure in execution.continued_failures() {
+            *failure = secrets.redactor.hide_failure(failure.clone());
+        }
+        secrets.redactor.hide_outcome(outcome)
     }
 
     /// One try, and what it spent. A panic in it is an answer like any other.

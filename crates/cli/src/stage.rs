@@ -166,13 +166,12 @@ impl Stage {
                     }
                 };
                 spend.duration_ms = delay_ms;
-                let report = TaskReport { outcome, spend, tries: 0 };
+                let report = TaskReport::new(outcome, spend);
                 let (token, attempt) = (order.token, order.attempt);
                 self.later(delay_ms, id, Input::TaskFinished { token, attempt, report });
             }
             Command::CancelTask { token, attempt } => {
-                let report =
-                    TaskReport { outcome: TaskOutcome::Cancelled, spend: Spend::default(), tries: 0 };
+                let report = TaskReport::new(TaskOutcome::Cancelled, Spend::default());
                 self.later(1, id, Input::TaskFinished { token, attempt, report });
             }
             Command::StartChild(order) => {

@@ -73,6 +73,13 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         report: Option<Report>,
     },
+    /// A step failed, and by its `on_failure: continue` the task went on.
+    StepFailed {
+        token: TokenId,
+        attempt: u32,
+        step: Name,
+        failure: Failure,
+    },
     /// `handled`: a failure transition goes on from here.
     TaskFailed {
         token: TokenId,
@@ -140,6 +147,9 @@ pub enum EventKind {
     SleepStarted {
         token: TokenId,
         until: Time,
+        /// When the time that its node gives it is over, if that comes first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Time>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opened_with: Option<OpenedWith>,
     },
@@ -322,6 +332,7 @@ impl EventKind {
             EventKind::TaskDispatched { .. } => "task_dispatched",
             EventKind::TaskRetrying(_) => "task_retrying",
             EventKind::TaskCompleted { .. } => "task_completed",
+            EventKind::StepFailed { .. } => "step_failed",
             EventKind::TaskFailed { .. } => "task_failed",
             EventKind::TokenSkipped { .. } => "token_skipped",
             EventKind::TokenCancelled { .. } => "token_cancelled",

@@ -13,7 +13,7 @@ use crate::cost::{Allowance, Spend};
 use crate::def::{Effect, Retry};
 use crate::error::{ErrorKind, Failure};
 use crate::graph::Task;
-use crate::input::{TaskOutcome, TaskReport};
+use crate::input::{ContinuedStep, TaskOutcome, TaskReport};
 use crate::task::{ActionCall, Ask, TaskMachine, mutations_at};
 use crate::value::Value;
 
@@ -232,7 +232,18 @@ impl TaskExecution {
 
     /// What the actions that have ended spent, and how often they were tried beyond the first time.
     pub fn report(self, outcome: TaskOutcome, duration_ms: u64) -> TaskReport {
-        TaskReport { outcome, spend: Spend { duration_ms, ..self.spend }, tries: self.tries }
+        let (spend, continued) = (Spend { duration_ms, ..self.spend }, self.machine.into_continued());
+        TaskReport { outcome, spend, tries: self.tries, continued }
+    }
+
+    /// Steps that failed, and the task went on.
+    pub fn into_continued(self) -> Vec<ContinuedStep> {
+        self.machine.into_continued()
+    }
+
+    /// Failures of steps that the task went on after, for a worker that hides what they may hold.
+    pub fn continued_failures(&mut self) -> impl Iterator<Item = &mut Failure> {
+        self.machine.continued_mut().iter_mut().map(|continued| &mut continued.failure)
     }
 
     pub fn tries(&self) -> u32 {

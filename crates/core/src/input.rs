@@ -151,6 +151,23 @@ pub struct TaskReport {
     pub spend: Spend,
     /// Tries of actions beyond the first, summed over the task.
     pub tries: u32,
+    /// Steps that failed and whose `on_failure: continue` let the task go on, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub continued: Vec<ContinuedStep>,
+}
+
+impl TaskReport {
+    /// Of a task that tried nothing twice and went on after no failure.
+    pub fn new(outcome: TaskOutcome, spend: Spend) -> TaskReport {
+        TaskReport { outcome, spend, tries: 0, continued: Vec::new() }
+    }
+}
+
+/// A step that failed, and its task went on.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct ContinuedStep {
+    pub step: Name,
+    pub failure: Failure,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

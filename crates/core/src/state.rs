@@ -1,6 +1,8 @@
 //! A run's state: what its events have made true so far. Plain data that serialises, compares and clones;
 //! `apply` alone changes it, the rules in `decide` only read it.
 
+mod pairs;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -78,6 +80,10 @@ pub struct State {
     pub groups_made: u64,
     pub gates_opened: u64,
     pub closing: Option<Closing>,
+    /// In a dag: the first failure that nobody took care of. The run fails with it, at the latest when all else is
+    /// done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_with: Option<Failure>,
 }
 
 /// How a run ended.
@@ -154,6 +160,9 @@ pub enum Place {
     },
     Sleeping {
         until: Time,
+        /// When its time is over before it has slept enough.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Time>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opened_with: Option<OpenedWith>,
     },
@@ -322,6 +331,9 @@ pub struct UnitState {
     pub status: UnitStatus,
     pub needs_completed: u32,
     pub needs_skipped: u32,
+    /// Needs that failed, or never start because of a failure.
+    #[serde(default)]
+    pub needs_failed: u32,
     pub result: Value,
 }
 
@@ -333,6 +345,9 @@ pub enum UnitStatus {
     Started,
     Completed,
     Skipped,
+    Failed,
+    /// It never starts: too few of what it needs can complete, because of a failure.
+    Stopped,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -470,28 +485,5 @@ impl Group {
 impl Clock {
     pub fn elapsed_ms(&self, now: Time) -> u64 {
         self.used_ms + self.since.map_or(0, |since| now.since(since))
-    }
-}
-
-/// JSON has no maps keyed by anything but texts: pairs instead.
-mod pairs {
-    use std::collections::BTreeMap;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
-        map: &BTreeMap<K, V>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(map)
-    }
-
-    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
-    where
-        K: Deserialize<'de> + Ord,
-        V: Deserialize<'de>,
-        D: Deserializer<'de>,
-    {
-        Ok(Vec::<(K, V)>::deserialize(deserializer)?.into_iter().collect())
     }
 }

@@ -12,7 +12,7 @@ use crate::def::{ModelProfile, Name, OnFailure, StepVerdict};
 use crate::error::{ErrorKind, Failure};
 use crate::expr::{EvalError, Scope};
 use crate::graph::{Action, Assertion, AssertionTest, Coordinated, Step, StepInput, Task, Work, WriteTo};
-use crate::input::TaskOutcome;
+use crate::input::{ContinuedStep, TaskOutcome};
 use crate::path::Root;
 use crate::schema::{Schema, Violation};
 use crate::scope::{Roots, named};
@@ -27,6 +27,8 @@ pub struct TaskMachine {
     overrides: Overrides,
     wrote_output: bool,
     asked: bool,
+    /// Steps that failed, and the task went on.
+    continued: Vec<ContinuedStep>,
     done: Option<TaskOutcome>,
 }
 
@@ -101,30 +103,38 @@ impl TaskMachine {
             overrides,
             wrote_output: false,
             asked: false,
+            continued: Vec::new(),
             done: None,
         }
     }
 
-    /// The outcome of a task that is one wait, whose answer has come. Its condition was asked when the wait was
-    /// opened; here the answer is mapped, and whatever becomes of that, it is not dropped.
+    /// A task that is one wait, which has ended: with its answer, or by failing. Its condition was asked when the
+    /// wait was opened; here the answer is mapped, and whatever becomes of that, it is not dropped.
     pub fn answered(
         task: Arc<Task>,
         input: Value,
         feedback: Value,
         overrides: Overrides,
-        answer: Value,
-    ) -> TaskOutcome {
+        answer: Result<Value, Failure>,
+    ) -> TaskMachine {
         let mut machine = TaskMachine::new(task, input, feedback, overrides);
         machine.asked = true;
-        machine.answer(Ok(answer));
-        match machine.ask() {
-            Ask::Done(outcome) => outcome,
-            Ask::Perform(_) => {
-                let message = "a task with a wait in it has more steps";
-                let failure = Failure::new(ErrorKind::Internal, message);
-                TaskOutcome::Failed { failure, retry: false, step: None }
-            }
-        }
+        machine.answer(answer);
+        machine
+    }
+
+    /// Steps that failed so far, and the task went on.
+    pub fn continued(&self) -> &[ContinuedStep] {
+        &self.continued
+    }
+
+    /// The same, for whoever has to change what failures say before they are told.
+    pub fn continued_mut(&mut self) -> &mut [ContinuedStep] {
+        &mut self.continued
+    }
+
+    pub fn into_continued(self) -> Vec<ContinuedStep> {
+        self.continued
     }
 
     /// What to do now. Asking again gives the same answer.
@@ -242,6 +252,7 @@ impl TaskMachine {
             OnFailure::Continue => {
                 let path = ["state".into(), "_errors".into(), step.reference.clone()];
                 self.context.set_path(&path, failure.to_value());
+                self.continued.push(ContinuedStep { step: step.reference.clone(), failure });
                 self.step += 1;
                 self.advance();
             }

@@ -18,7 +18,7 @@ pub use group::GroupView;
 use serde::Serialize;
 use token::Done;
 use visit::Now;
-pub use visit::{Attempt, Move, Visit};
+pub use visit::{Attempt, FailedStep, Move, Visit};
 use wonder_core::command::Overrides;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
@@ -149,6 +149,9 @@ impl Timeline {
             EventKind::TokenSkipped { token, output, then, failure, report, .. } => {
                 let done = Done { result: output, then: *then, skipped: true, failure: failure.as_ref() };
                 self.work_done(*token, &done, report.as_ref(), now);
+            }
+            EventKind::StepFailed { token, attempt, step, failure } => {
+                self.step_failed(*token, *attempt, step, failure, now);
             }
             EventKind::TaskFailed { .. } => self.task_failed(kind, now),
             EventKind::TokenCancelled { token, reason, report } => {

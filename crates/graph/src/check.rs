@@ -138,6 +138,13 @@ impl Checker<'_, '_> {
     fn whole(&mut self) {
         let workflow = &self.check.bundle.workflow;
         self.check.workflow_times(workflow);
+        if workflow.fail_fast.is_some() && !self.shape.is_dag {
+            self.check.report(
+                Problem::error(codes::DAG_ONLY, workflow.spot, "`fail_fast` has no place in a graph")
+                    .label("only a dag has this")
+                    .help("in a graph a failure that nobody takes care of always ends the run; leave it out"),
+            );
+        }
         self.check.schema(workflow.input_schema.as_ref(), "`input_schema`");
         let context_schema = self.check.schema(workflow.context_schema.as_ref(), "`context_schema`");
         let output_schema = self.check.schema(workflow.output_schema.as_ref(), "`output_schema`");

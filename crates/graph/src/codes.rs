@@ -42,7 +42,7 @@ codes! {
     TWO_SPREADS = "E0127", "`spawn_count` and `foreach` on one transition";
     NESTED_TOO_DEEP = "E0128", "fan-outs nest too deeply";
     PAUSING_STEP = "E0130", "an action that waits in a task of several steps";
-    RETRY_AFTER_ONCE = "E0131", "`on_failure: retry` at or after a `once` step";
+    RETRY_AFTER_ONCE = "E0131", "a retry of what may happen only once";
     BAD_FIELDS = "E0132", "fields of an action that do not go together";
     NO_STEPS = "E0133", "a task without steps";
     BAD_EXPRESSION = "E0140", "an expression that does not parse";
@@ -69,6 +69,8 @@ codes! {
     UNJOINED_WRITES = "W0202", "writes that stay in their branch";
     CLEAR_SECRET = "W0203", "a secret in clear";
     NO_TIMEOUT = "W0204", "an external action without a timeout";
+    IDLE_RETRY = "W0210", "a `retry` that nothing can trigger";
+    NO_RETRY = "W0211", "`on_failure: retry` in a task without `retry`";
 }
 
 #[cfg(test)]

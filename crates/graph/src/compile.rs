@@ -28,7 +28,7 @@ use crate::scope::Scopes;
 use crate::shape::{Fault, Part, Shape};
 use crate::texts::BadText;
 use crate::{Graph, MapTree, Mutation, Node, Task, Unit, WriteTo, codes};
-use wonder_lang::def::{Bundle, Name, SchemaDef, Spot, Text, Tree, Writes};
+use wonder_lang::def::{Bundle, Kind, Name, SchemaDef, Spot, Text, Tree, Writes};
 use wonder_lang::expr::Expr;
 use wonder_lang::limits::{MUTATIONS_MAX, NODES_MAX, WORKFLOW_TIMEOUT_MS};
 use wonder_lang::path::Target;
@@ -236,6 +236,7 @@ impl Whole {
             concurrency: self.concurrency,
             mutations_max: workflow.mutations_max.unwrap_or(MUTATIONS_MAX),
             nodes_max: workflow.nodes_max.unwrap_or(NODES_MAX),
+            fail_fast: workflow.kind != Kind::Dag || workflow.fail_fast.unwrap_or(true),
             mutations,
         }
     }

@@ -100,6 +100,9 @@ pub struct Graph {
     pub concurrency: Option<Concurrency>,
     pub mutations_max: u32,
     pub nodes_max: u32,
+    /// The first failure that nobody takes care of ends the run. Of a dag that goes on with what does not need the
+    /// failed node it is false.
+    pub fail_fast: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -128,7 +131,8 @@ pub struct Node {
     /// Node's, else the task's.
     pub timeout_ms: Option<u64>,
     pub timeout_adaptive: bool,
-    pub on_timeout: NodeTimeout,
+    /// What is written on the node, else on the action that is all its task. None: nothing.
+    pub on_timeout: Option<NodeTimeout>,
     pub budget: Option<Budget>,
     pub may_mutate: Option<MayMutate>,
     pub estimate: Option<Estimate>,
@@ -377,6 +381,20 @@ impl Node {
         let Perform::Coordinator { task, .. } = &self.perform else { return false };
         let action = task.steps.first().and_then(|step| step.action.coordinated.as_ref());
         matches!(action, Some(Coordinated::WorkflowCall(_)))
+    }
+
+    /// The first of its rules is what `on_timeout: retry` is short for. Where its `retry` says how often its work is
+    /// tried, timeouts are counted there.
+    pub fn leads_with_timeout_rule(&self) -> bool {
+        let bounded = self.task().is_some_and(|task| task.retries_any_failure());
+        self.on_timeout == Some(NodeTimeout::Retry) && !bounded
+    }
+
+    /// What the author wrote about a timeout of this step: on the node, else on the step's action. None: nothing,
+    /// so that the default holds.
+    pub fn written_on_timeout(&self, step: Option<&Name>) -> Option<NodeTimeout> {
+        let of_action = || self.task()?.step(step?)?.action.def.execution.on_timeout;
+        self.on_timeout.or_else(of_action)
     }
 
     pub fn task(&self) -> Option<&Arc<Task>> {

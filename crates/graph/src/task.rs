@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wonder_lang::def::{ActionDef, Effect, GateTimeout, Name, OnFailure, Retry, StepVerdict};
+use wonder_lang::def::{ActionDef, Effect, GateTimeout, Name, OnFailure, Retry, RetryOn, StepVerdict};
 use wonder_lang::expr::{Expr, Read};
 use wonder_lang::schema::Schema;
 use wonder_lang::template::Template;
@@ -18,10 +18,22 @@ pub struct Task {
     pub input_schema: Option<Schema>,
     pub output_schema: Option<Schema>,
     pub retry: Option<Retry>,
+    pub retry_on: RetryOn,
     pub timeout_ms: Option<u64>,
     pub steps: Vec<Step>,
     /// The strongest of its steps.
     pub effect: Effect,
+}
+
+impl Task {
+    pub fn step(&self, reference: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| &*step.reference == reference)
+    }
+
+    /// Whatever way it failed, it is tried as often as `retry` says.
+    pub fn retries_any_failure(&self) -> bool {
+        self.retry.is_some() && self.retry_on == RetryOn::AnyFailure
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -93,6 +93,6 @@ impl Drop for TaskReply {
                 TaskOutcome::Failed { failure, retry: false, step: None }
             }
         };
-        self.send(TaskReport { outcome, spend: Default::default(), tries: 0 });
+        self.send(TaskReport::new(outcome, Default::default()));
     }
 }

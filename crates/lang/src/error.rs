@@ -273,6 +273,12 @@ impl Failure {
         }
     }
 
+    /// Nobody answered: what failed may have had its effect all the same, and trying again means the same effect.
+    pub fn broke_off(&self) -> bool {
+        let lost = matches!(self.kind, ErrorKind::Timeout | ErrorKind::WorkerLost | ErrorKind::Cancelled);
+        lost || self.is_infrastructural()
+    }
+
     /// A task that stopped at what was reserved for it; its budget may have more.
     pub fn is_at_allowance(&self) -> bool {
         self.kind == ErrorKind::BudgetExceeded && self.at_allowance

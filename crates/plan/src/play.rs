@@ -217,7 +217,7 @@ impl<'p> Play<'p> {
                     .get(&token)
                     .map(|visit| hosted.of.works[hosted.played.visits[*visit].row].spend());
                 let spend = spend.unwrap_or_default();
-                let report = TaskReport { outcome: TaskOutcome::Cancelled, spend, tries: 0 };
+                let report = TaskReport::new(TaskOutcome::Cancelled, spend);
                 self.enqueue(0, id, Input::TaskFinished { token, attempt, report });
             }
             Command::OpenGate { gate } => {
@@ -352,7 +352,7 @@ impl Hosted {
         let known = of.assumed.known.get(node.0 as usize).copied().unwrap_or(false);
         if !known {
             let outcome = TaskOutcome::Completed { result: Value::empty_map() };
-            return (work.duration.amount, TaskReport { outcome, spend: work.spend(), tries: 0 });
+            return (work.duration.amount, TaskReport::new(outcome, work.spend()));
         }
         let rules = ExecutionRules { unwritten: TRIES, seed: 0, salt: 0, read_mutations: None };
         let mut execution = TaskExecution::start(order, task, rules);

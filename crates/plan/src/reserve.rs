@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use wonder_core::backoff::longest_ms;
 use wonder_core::cost::Allowance;
 use wonder_core::def::{Backoff, Implementation, LlmCall, Name, OnFailure, Prices};
-use wonder_core::default_rules::{Happened, default_rule};
+use wonder_core::default_rules::{Happened, action_timeout_rule, default_rule};
 use wonder_core::error::ErrorKind;
-use wonder_core::graph::{Graph, MapTree, Node, NodeInput, Perform, Response, Step, Task};
+use wonder_core::graph::{Graph, MapTree, Node, NodeInput, Perform, Response, Rule, Step, Task};
 use wonder_core::reserve::{worst_call, worst_task, written_bytes};
 
 /// What a call's input is taken to have where only the run can tell.
@@ -115,13 +115,17 @@ impl Attempts {
     pub(super) fn of(graph: &Graph, node: &Node) -> Attempts {
         let mut attempts = Attempts { max: 1, backoff_ms: 0 };
         let Some(task) = node.task() else { return attempts };
-        let asks = task.steps.iter().any(|step| step.on_failure == OnFailure::Retry);
+        let asks =
+            task.retries_any_failure() || task.steps.iter().any(|step| step.on_failure == OnFailure::Retry);
         if let Some(retry) = task.retry.filter(|_| asks) {
             attempts.more(retry.max_attempts.saturating_sub(1), &retry.backoff);
         }
+        if let Some(rule) = task.steps.iter().find_map(|step| written_on_action(node, step)) {
+            attempts.more(rule.max, &rule.backoff);
+        }
         for rule in node.on_error.iter().chain(&graph.on_error) {
             match &rule.response {
-                Response::SwitchModel if !has_fallbacks(graph, task) => {}
+                Response::SwitchModel => attempts.more(rule.max.min(fallbacks(graph, task)), &rule.backoff),
                 Response::Goto(_) | Response::LoopWithFeedback { to: Some(_) } => {}
                 Response::Escalate | Response::Pause | Response::Skip { .. } | Response::Fail => {
                     if rule.when.is_none() {
@@ -147,9 +151,11 @@ impl Attempts {
             }
         }
         for rule in rules.values().filter(|rule| rule.response.runs_again()) {
-            if !matches!(rule.response, Response::SwitchModel) || has_fallbacks(graph, task) {
-                self.more(rule.max, &rule.backoff);
-            }
+            let times = match rule.response {
+                Response::SwitchModel => rule.max.min(fallbacks(graph, task)),
+                _ => rule.max,
+            };
+            self.more(times, &rule.backoff);
         }
     }
 
@@ -157,6 +163,13 @@ impl Attempts {
         self.max = self.max.saturating_add(times.into());
         self.backoff_ms = self.backoff_ms.saturating_add(waits_ms(backoff, times.into()));
     }
+}
+
+/// What is written on the action of a step about its timeout, if it has one.
+fn written_on_action(node: &Node, step: &Step) -> Option<Rule> {
+    step.action.def.execution.timeout_ms?;
+    let happened = Happened { kind: ErrorKind::Timeout, step: Some(&step.reference), expired: false };
+    action_timeout_rule(node, &happened)
 }
 
 /// The kinds of failure of a step that the defaults may have an answer to.
@@ -187,12 +200,14 @@ fn failures(step: &Step) -> Vec<ErrorKind> {
     kinds
 }
 
-fn has_fallbacks(graph: &Graph, task: &Task) -> bool {
+/// How often another model can be asked.
+fn fallbacks(graph: &Graph, task: &Task) -> u32 {
     let calls = task.steps.iter().filter_map(|step| match &step.action.def.implementation {
         Implementation::LlmCall(call) => call.model.as_ref(),
         _ => None,
     });
-    calls.filter_map(|model| graph.models.get(&model.text)).any(|profile| !profile.fallbacks.is_empty())
+    let profiles = calls.filter_map(|model| graph.models.get(&model.text));
+    profiles.map(|profile| profile.fallbacks.len() as u32).max().unwrap_or(0)
 }
 
 /// All the waits of so many tries at their longest.

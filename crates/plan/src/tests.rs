@@ -299,6 +299,11 @@ fn the_worst_of_a_call_is_what_the_core_reserves_times_all_attempts() {
     let both = asking(lay(retried, by_rule.clone()), json!({})).outline;
     assert_eq!((both.nodes[0].attempts_max, both.cost.worst_usd_micros.bound()), (5, Some(5 * one)));
 
+    // Written on the node itself, `retry` needs nobody to ask for it.
+    let own = json!({"own_task": {"retry": {"max_attempts": 3}, "retry_on": "any_failure", "steps":
+        [{"ref": "only", "action": "ask"}]}});
+    assert_eq!(asking(own, json!({})).outline.nodes[0].attempts_max, 3);
+
     // Nothing is asked after a rule that always has an answer.
     let last = json!({"on_error": [{"do": {"skip": {}}}, {"do": "retry", "max": 9}]});
     assert_eq!(asking(last, json!({})).outline.nodes[0].attempts_max, 1);

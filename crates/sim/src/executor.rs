@@ -12,7 +12,7 @@ use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::TokenId;
 use wonder_core::execution::{ExecutionRules, Next, TaskExecution, Try, TryFailure};
 use wonder_core::graph::{Action, Graph, Work};
-use wonder_core::input::{TaskOutcome, TaskReport};
+use wonder_core::input::{ContinuedStep, TaskOutcome, TaskReport};
 use wonder_core::mock::{self, MockAnswer};
 use wonder_core::task::ActionCall;
 use wonder_core::value::Value;
@@ -31,6 +31,8 @@ pub struct Performance {
     pub spent: Vec<(u64, Spend)>,
     /// Tries of its actions beyond the first of each.
     pub tries: u32,
+    /// Steps that failed, and the task went on.
+    pub continued: Vec<ContinuedStep>,
     pub on_cancel: OnCancel,
 }
 
@@ -40,12 +42,13 @@ impl Performance {
             outcome: self.outcome.clone(),
             spend: self.spend_until(self.duration_ms),
             tries: self.tries,
+            continued: self.continued.clone(),
         }
     }
 
     /// What a task reports that was stopped so long after its start.
     pub fn cancelled_after(&self, elapsed_ms: u64) -> TaskReport {
-        TaskReport { outcome: TaskOutcome::Cancelled, spend: self.spend_until(elapsed_ms), tries: 0 }
+        TaskReport::new(TaskOutcome::Cancelled, self.spend_until(elapsed_ms))
     }
 
     fn spend_until(&self, elapsed_ms: u64) -> Spend {
@@ -87,6 +90,7 @@ pub fn perform(
         duration_ms: 0,
         spent: Vec::new(),
         tries: 0,
+        continued: Vec::new(),
         on_cancel: outcomes.on_cancel(at),
     };
     let by_host = outcomes.reported_by_host(at);
@@ -100,9 +104,11 @@ pub fn perform(
     let outcome = (0..TRIES_MAX).find_map(|_| play.next(&mut execution));
     let mut done = play.done;
     done.outcome = outcome.unwrap_or(TaskOutcome::Cancelled);
+    done.continued = execution.into_continued();
     if let Some((after_ms, outcome)) = by_host {
         done.duration_ms = after_ms;
         done.outcome = outcome;
+        done.continued.clear();
     }
     done
 }

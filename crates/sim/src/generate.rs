@@ -41,6 +41,9 @@ fn workflow(rng: &mut Rng, name: &str, size: u64, called: &[String]) -> String {
     }
     let mut text = format!("wonder: 1\nname: {name}\n");
     parts::settings(&mut draft, &mut text);
+    if is_dag && draft.attempts.percent(30) {
+        text.push_str("fail_fast: true\n");
+    }
     text.push_str("nodes:\n");
     draft.nodes.iter().for_each(|node| node.write(&draft, &mut text));
     text.push_str("tasks:\n");
@@ -52,6 +55,8 @@ fn workflow(rng: &mut Rng, name: &str, size: u64, called: &[String]) -> String {
 /// A workflow in the making.
 struct Draft {
     rng: Rng,
+    /// For what was added to the generator later: a seed's older choices stay.
+    attempts: Rng,
     nodes: Vec<NodeText>,
     tasks: Vec<String>,
     called: Vec<String>,
@@ -76,6 +81,7 @@ impl Draft {
     fn new(seed: u64, called: &[String]) -> Draft {
         let mut draft = Draft {
             rng: Rng::new(seed),
+            attempts: Rng::of(seed, &[2]),
             nodes: Vec::new(),
             tasks: Vec::new(),
             called: called.to_vec(),

@@ -106,7 +106,7 @@ fn drive(graph: &Arc<Graph>, mut result: Value) -> (Run, Vec<Event>) {
             if let Command::RunTask(order) = command {
                 let outcome =
                     TaskOutcome::Completed { result: std::mem::replace(&mut result, small.clone()) };
-                let report = TaskReport { outcome, spend: Spend::default(), tries: 0 };
+                let report = TaskReport::new(outcome, Spend::default());
                 inputs.push_back(Input::TaskFinished { token: order.token, attempt: order.attempt, report });
             }
         }

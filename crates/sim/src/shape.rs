@@ -177,7 +177,7 @@ fn played_ms(graph: Arc<Graph>, durations: &BTreeMap<String, u64>) -> Result<u64
         }
         next = out.pop().map(|Reverse((end, _, token, attempt))| {
             let outcome = TaskOutcome::Completed { result: Value::Null };
-            let report = TaskReport { outcome, spend: Default::default(), tries: 0 };
+            let report = TaskReport::new(outcome, Default::default());
             (Time(end), Input::TaskFinished { token, attempt, report })
         });
     }

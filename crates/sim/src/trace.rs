@@ -140,6 +140,9 @@ impl Describer<'_> {
                 push(&mut text, report_text(report.as_ref()));
                 ("completed", text)
             }
+            EventKind::StepFailed { token, step, failure, .. } => {
+                ("step_failed", format!("{} {step}: {}", self.token(*token), failure_text(failure)))
+            }
             EventKind::TaskFailed { token, failure, timed_out, handled, report } => {
                 let mut text = format!("{} {}", self.token(*token), failure_text(failure));
                 push(&mut text, handled.then(|| "(handled)".to_owned()));
@@ -193,8 +196,10 @@ impl Describer<'_> {
             EventKind::ContextUpdated { token, patches } => {
                 ("updated", format!("{} {}", self.token(*token), patches_text(patches).unwrap_or_default()))
             }
-            EventKind::SleepStarted { token, until, .. } => {
-                ("sleeping", format!("{} until {}", self.token(*token), self.time(*until)))
+            EventKind::SleepStarted { token, until, deadline, .. } => {
+                let mut text = format!("{} until {}", self.token(*token), self.time(*until));
+                push(&mut text, deadline.map(|at| format!("but no longer than {}", self.time(at))));
+                ("sleeping", text)
             }
             EventKind::EventAwaited(EventWait { token, event, key, deadline, .. }) => {
                 let mut text = format!("{} {event}", self.token(*token));
@@ -383,6 +388,7 @@ fn failure_text(failure: &Failure) -> String {
 fn rule_text(rule: RuleRef) -> String {
     match rule {
         RuleRef::Task => "task.retry".to_owned(),
+        RuleRef::Action => "action.on_timeout".to_owned(),
         RuleRef::Node(at) => format!("node rule {at}"),
         RuleRef::Workflow(at) => format!("workflow rule {at}"),
         RuleRef::Default(at) => format!("default rule {at}"),

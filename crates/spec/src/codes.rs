@@ -1,4 +1,5 @@
-//! The codes of problems that the reader finds: text, shape and names. Codes from E0100 on are the graph's.
+//! The codes of problems that the reader finds: text, shape and names. Codes from E0100 on are the graph's, but for
+//! those at the foot.
 //! A code is never reused; `docs/errors/` has a page for each.
 
 use wonder_core::problem::Code;
@@ -27,9 +28,10 @@ pub const DUPLICATE_NAME: Code = Code("E0030");
 pub const GRAPH_AND_DAG: Code = Code("E0031");
 pub const RESPONSE: Code = Code("E0032");
 pub const NOT_YET: Code = Code("E0033");
+pub const RETRY_OF_NAMED_TASK: Code = Code("E0185");
 
 /// All of them, for the test that each has its page.
-pub const ALL: [Code; 24] = [
+pub const ALL: [Code; 25] = [
     TOO_LARGE,
     SYNTAX,
     TOO_DEEP,
@@ -54,4 +56,5 @@ pub const ALL: [Code; 24] = [
     GRAPH_AND_DAG,
     RESPONSE,
     NOT_YET,
+    RETRY_OF_NAMED_TASK,
 ];

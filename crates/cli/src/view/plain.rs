@@ -47,8 +47,13 @@ impl Narrator {
         let mut logs: Vec<&LogLine> = updates.logs.iter().filter(|line| line.at >= self.since).collect();
         let spreads: BTreeSet<(&str, u64)> = spreads(&updates.events);
         let mut lines = Vec::new();
+        // The end of one clock is one line, however many tokens it was over for.
+        let mut expired = None;
         for (run, event) in in_order(&updates.events) {
-            if event.at < self.since || spreads.contains(&(run, event.seq)) {
+            let clock = shared_clock(&event.kind).map(|clock| (run, clock));
+            let again = clock.is_some() && clock == expired;
+            expired = clock;
+            if again || event.at < self.since || spreads.contains(&(run, event.seq)) {
                 continue;
             }
             let Some(sentence) = self.describe(run, &event.kind, event.at) else { continue };
@@ -114,6 +119,10 @@ impl Narrator {
                 }
                 self.of_visit(run, *token, Tone::Good, what)
             }
+            EventKind::StepFailed { token, step, failure, .. } => {
+                let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
+                self.of_visit(run, *token, Tone::Attention, format!("goes on after {step} failed: {reason}"))
+            }
             EventKind::TaskFailed { token, failure, handled, .. } => {
                 let goes_on = if *handled { " (a failure transition goes on from here)" } else { "" };
                 let reason = brief(&failure.to_string(), MESSAGE_CHARS_MAX);
@@ -130,11 +139,22 @@ impl Narrator {
                 visit.started_at?;
                 self.of_visit(run, *token, Tone::Dim, format!("cancelled: {}", cancel_reason(*reason)))
             }
-            EventKind::TokenTimedOut { token, timeout_type, timeout_duration_ms, policy_applied, .. } => {
+            EventKind::TokenTimedOut {
+                token,
+                node,
+                timeout_type,
+                timeout_duration_ms,
+                policy_applied,
+                ..
+            } => {
                 let whose = timeout_of(*timeout_type);
                 let after = duration(*timeout_duration_ms);
                 let what = format!("{whose} timed out after {after}: {}", policy(*policy_applied));
-                let who = token.map_or(String::new(), |token| self.run_tree.label(run, token));
+                let who = match (timeout_type, token, node) {
+                    (TimeoutType::Workflow, ..) => self.run_tree.run_label(run),
+                    (TimeoutType::Synchronization, _, Some(node)) => self.run_tree.node_label(run, node),
+                    (_, token, _) => token.map_or(String::new(), |token| self.run_tree.label(run, token)),
+                };
                 Some(Sentence { who, tone: Tone::Bad, what })
             }
             EventKind::SleepStarted { token, until, .. } => {
@@ -229,8 +249,14 @@ impl Narrator {
                 let (spent, whole) = (duration(*elapsed_ms), duration(*timeout_ms));
                 of_run(Tone::Attention, format!("{spent} of {whole} of {} are over", clock(*of)))
             }
-            EventKind::BudgetWarning { spent, .. } => {
-                of_run(Tone::Attention, format!("budget: {} spent so far", dollars(spent.usd_micros)))
+            EventKind::BudgetWarning { node, spent } => {
+                let of_node = node.as_ref().map_or(String::new(), |node| format!(" of {}", node_name(node)));
+                let calls = (spent.calls > 0).then(|| format!(", {}", count(spent.calls, "model call")));
+                let tokens =
+                    (spent.tokens() > 0).then(|| format!(", {}", count(spent.tokens(), "model token")));
+                let more: String = calls.into_iter().chain(tokens).collect();
+                let what = format!("budget{of_node}: {}{more} spent so far", dollars(spent.usd_micros));
+                of_run(Tone::Attention, what)
             }
             EventKind::BudgetExceeded { message, .. } => {
                 of_run(Tone::Bad, format!("budget exceeded: {message}"))
@@ -251,9 +277,13 @@ impl Narrator {
                 of_run(Tone::Attention, format!("run cancelling: {reason}"))
             }
             EventKind::RunCompleted { .. } => of_run(Tone::Good, "run completed".to_owned()),
-            // Its failure, with its causes, is told at the end.
-            EventKind::RunFailed { .. } => of_run(Tone::Bad, "run failed".to_owned()),
-            EventKind::RunTimedOut { .. } => of_run(Tone::Bad, "run timed out".to_owned()),
+            // Its failure, with its causes, is told at the end; here is whose it was.
+            EventKind::RunFailed { failure } | EventKind::RunTimedOut { failure } => {
+                let ends = if matches!(kind, EventKind::RunFailed { .. }) { "failed" } else { "timed out" };
+                let at =
+                    failure.node.as_ref().map_or(String::new(), |node| format!(" at {}", node_name(node)));
+                of_run(Tone::Bad, format!("run {ends}{at}"))
+            }
             EventKind::RunCancelled { reason } => of_run(Tone::Dim, format!("run cancelled: {reason}")),
             EventKind::RunForked { from, .. } => of_run(Tone::Plain, format!("run {run} forked from {from}")),
             // What moves a run on without being news to a person.
@@ -278,6 +308,19 @@ impl Narrator {
             return None;
         }
         Some(Sentence { who: self.run_tree.label(run, token), tone, what })
+    }
+}
+
+/// The clock that was over for several tokens at once: the workflow's, or that of a fan-in.
+fn shared_clock(kind: &EventKind) -> Option<(TimeoutType, Option<&str>)> {
+    match kind {
+        EventKind::TokenTimedOut { timeout_type: TimeoutType::Workflow, .. } => {
+            Some((TimeoutType::Workflow, None))
+        }
+        EventKind::TokenTimedOut { timeout_type: TimeoutType::Synchronization, node, .. } => {
+            Some((TimeoutType::Synchronization, node.as_deref()))
+        }
+        _ => None,
     }
 }
 
@@ -391,6 +434,7 @@ fn policy(policy: TimeoutPolicy) -> &'static str {
         TimeoutPolicy::ProceedWithAvailable => "it goes on with what has arrived",
         TimeoutPolicy::Default => "the default is taken",
         TimeoutPolicy::Escalate => "others are asked",
+        TimeoutPolicy::Continue => "its task goes on",
     }
 }
 

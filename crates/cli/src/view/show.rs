@@ -95,10 +95,7 @@ fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
     took.extend(Some(row.closed_ms).filter(|ms| *ms > 0).map(idle));
     lines.push(("took", took.join(" · ")));
     lines.push(("metrics", metrics(&view.metrics)));
-    if let Some(budget) = view.budget_usd_micros {
-        let budget = budget.saturating_add(timeline.run_budget.raised.usd_micros);
-        lines.push(("budget", format!("{} of {} spent", dollars(row.usd_micros), dollars(budget))));
-    }
+    lines.extend(budget_line(view, timeline).map(|text| ("budget", text)));
     if !row.labels.is_empty() {
         let labels: Vec<String> = row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         lines.push(("labels", labels.join(" ")));
@@ -107,6 +104,33 @@ fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
         lines.push(("input", brief(&view.input.to_string(), 200)));
     }
     lines.iter().map(|(name, text)| format!("{} {text}\n", paint.dim(&format!("{name:<9}")))).collect()
+}
+
+/// The dollars that the run may spend, with what people added.
+fn budget_micros(view: &RunView, timeline: &Timeline) -> Option<u64> {
+    Some(view.budget_usd_micros?.saturating_add(timeline.run_budget.raised.usd_micros))
+}
+
+/// `$0.0200 of $0.0300 spent · raised by $0.0100, 50 model calls`
+fn budget_line(view: &RunView, timeline: &Timeline) -> Option<String> {
+    let raised = &timeline.run_budget.raised;
+    let by: Vec<String> = [
+        (raised.usd_micros > 0).then(|| dollars(raised.usd_micros)),
+        (raised.tokens > 0).then(|| count(raised.tokens, "model token")),
+        (raised.calls > 0).then(|| count(raised.calls, "model call")),
+        (raised.times > 0).then(|| match raised.times {
+            1 => "every bound by as much again".to_owned(),
+            times => format!("every bound by as much again, {times} times"),
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let spent = budget_micros(view, timeline)
+        .map(|budget| format!("{} of {} spent", dollars(view.row.usd_micros), dollars(budget)));
+    let raised = (!by.is_empty()).then(|| format!("raised by {}", by.join(", ")));
+    let parts: Vec<String> = spent.into_iter().chain(raised).collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
 /// Nodes by what became of them, and what it took: nothing is left out for being nothing.

@@ -354,6 +354,9 @@ impl Tree<'_> {
             parts.push(count(u64::from(visit.tries) + 1, "try"));
         }
         parts.extend(self.state_note(timeline, visit));
+        let failed = visit.steps_failed.iter();
+        parts
+            .extend(failed.map(|failed| format!("went on after {} failed: {}", failed.step, failed.failure)));
         parts.join(" · ")
     }
 

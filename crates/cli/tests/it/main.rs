@@ -4,6 +4,7 @@
 mod act;
 mod cost;
 mod errors;
+mod failing;
 mod home;
 mod humans;
 mod leaving;

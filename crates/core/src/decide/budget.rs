@@ -4,7 +4,7 @@
 use crate::backoff::TRIES;
 use crate::command::Command;
 use crate::cost::{self, Allowance, Spend};
-use crate::def::{Backoff, BackoffKind, Budget, Name, OnExceeded};
+use crate::def::{Backoff, Budget, Name, OnExceeded};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, GateKind, GateRecord, NewChild, PauseReason, RuleRef, RunChange, TokenId};
 use crate::graph::Node;
@@ -224,14 +224,25 @@ impl Decision<'_> {
 
     pub(super) fn over_budget(&mut self, id: TokenId, over: Over) -> Sent {
         let Over { node, of_parent, on_exceeded, message } = over;
-        self.record(EventKind::BudgetExceeded {
-            token: Some(id),
-            node: node.clone(),
-            message: message.clone(),
-        });
+        self.say_exceeded(Some(id), node.clone(), message.clone());
         let exceeded = Some(Exceeded { node, of_parent, on_exceeded });
         self.fail(id, Failed { exceeded, ..Failed::of(Failure::new(ErrorKind::BudgetExceeded, message)) });
         Sent::Moved
+    }
+
+    /// A budget is exceeded. Whoever follows it hears a warning first, though a reservation may go beyond both
+    /// marks at once.
+    pub(super) fn say_exceeded(&mut self, token: Option<TokenId>, node: Option<Name>, message: String) {
+        let state = self.state();
+        let of_node = node.as_ref().and_then(|node| state.node_spend.get(node));
+        let (warned, spent) = match of_node {
+            Some(of_node) => (of_node.warned, of_node.spend.clone()),
+            None => (state.budget_warned, state.spend.clone()),
+        };
+        if !warned {
+            self.record(EventKind::BudgetWarning { node: node.clone(), spent });
+        }
+        self.record(EventKind::BudgetExceeded { token, node, message });
     }
 
     /// A task was stopped because the time of its node's budget is over.
@@ -239,8 +250,8 @@ impl Decision<'_> {
         let graph = self.graph();
         let node = graph.node(self.node_of(id));
         let message = format!("the time that the node's budget allows is over after {after_ms} ms");
-        let (token, name) = (Some(id), Some(node.reference.clone()));
-        self.record(EventKind::BudgetExceeded { token, node: name.clone(), message: message.clone() });
+        let name = Some(node.reference.clone());
+        self.say_exceeded(Some(id), name.clone(), message.clone());
         let on_exceeded = node.budget.map_or(OnExceeded::Fail, |budget| budget.on_exceeded);
         let exceeded = Exceeded { node: name, of_parent: false, on_exceeded };
         (Failure::new(ErrorKind::BudgetExceeded, message), exceeded)
@@ -275,8 +286,7 @@ impl Decision<'_> {
         }
         // A worker that stopped at its allowance tries again; a token that never went out is in line still.
         if self.token(id).status() != TokenStatus::Pending {
-            let at_once = Backoff { kind: BackoffKind::None, ..Backoff::default() };
-            self.try_again(id, failed, RuleRef::Default(5), &at_once, |_| {});
+            self.try_again(id, failed, RuleRef::Default(5), &Backoff::NONE, |_| {});
         }
         true
     }

@@ -128,6 +128,9 @@ impl Decision<'_> {
         for id in late {
             self.cancel_token(id, CancelReason::Straggler);
         }
+        if let Some(failure) = self.state().failed_with.clone() {
+            return self.fail_run(failure);
+        }
         match self.run_output() {
             Ok(output) => {
                 self.call_everything_back();

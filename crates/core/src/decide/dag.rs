@@ -1,4 +1,5 @@
-//! Dag units: which may start once a need has ended, and which are skipped so that nothing hangs.
+//! Dag units: which may start once a need has ended, and which are skipped so that nothing hangs. What a failure
+//! stops never gets a token.
 
 use crate::def::Strategy;
 use crate::error::Failure;
@@ -17,7 +18,7 @@ impl Decision<'_> {
     pub(super) fn start_dependents(&mut self, node: NodeIx) {
         let graph = self.graph();
         let Some(unit) = graph.node(node).unit else { return };
-        if matches!(self.unit(unit).status, UnitStatus::Waiting | UnitStatus::Started) {
+        if !matches!(self.unit(unit).status, UnitStatus::Completed | UnitStatus::Skipped) {
             return;
         }
         for dependent in &graph.unit(unit).dependents {
@@ -100,7 +101,7 @@ impl Decision<'_> {
     pub(super) fn has_started(&self, reference: &str) -> bool {
         let graph = self.run.graph();
         let unit = graph.find_node(reference).and_then(|node| graph.node(node).unit);
-        unit.is_some_and(|unit| self.unit(unit).status != UnitStatus::Waiting)
+        unit.is_some_and(|unit| !matches!(self.unit(unit).status, UnitStatus::Waiting | UnitStatus::Stopped))
     }
 }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use crate::command::Command;
+use crate::def::OnFailure;
 use crate::error::{ErrorKind, Failure};
-use crate::event::{EventKind, GateKind, GateRecord, OpenedWith, TokenId};
+use crate::event::{EventKind, GateKind, GateRecord, OpenedWith, TimeoutPolicy, TimeoutType, TokenId};
 use crate::graph::{Coordinated, GateSpec, Node, Perform, SleepSpec, Task, WriteTo};
-use crate::input::TaskOutcome;
+use crate::input::{ContinuedStep, TaskOutcome};
 use crate::path::Root;
 use crate::scope::{Around, Pending};
+use crate::state::Place;
 use crate::task::{ActionCall, Ask, TaskMachine, check, expression_error};
 use crate::time::{Time, parse_duration_ms};
 use crate::value::Value;
@@ -58,8 +60,16 @@ impl Decision<'_> {
         let input = self.task_input(id, node).map_err(Failed::of)?;
         let mut machine = self.machine(id, task, input.clone());
         match machine.ask() {
-            Ask::Done(outcome) => self.task_ended(id, outcome),
-            Ask::Perform(call) => self.begin(id, node, &call, OpenedWith { input }).map_err(Failed::of),
+            Ask::Done(outcome) => {
+                self.say_continued(id, machine.into_continued());
+                self.task_ended(id, outcome)
+            }
+            Ask::Perform(call) => {
+                if let Err(failure) = self.begin(id, node, &call, OpenedWith { input: input.clone() }) {
+                    self.wait_failed(id, OpenedWith { input }, Failed::of(failure));
+                }
+                Ok(())
+            }
         }
     }
 
@@ -86,15 +96,31 @@ impl Decision<'_> {
 
     /// What a coordinated action waited for has come: the rest of its task, then the node.
     pub(super) fn waited(&mut self, id: TokenId, result: Result<Value, Failed>) {
-        let result = match result {
-            Ok(result) => result,
-            Err(failed) => return self.fail(id, failed),
-        };
         let opened_with = match self.token(id).place.opened_with() {
             Some(opened_with) => opened_with.clone(),
             None => self.mapped_now(id),
         };
-        self.answer_wait(id, opened_with, result);
+        match result {
+            Ok(result) => self.answer_wait(id, opened_with, Ok(result)),
+            Err(failed) => self.wait_failed(id, opened_with, failed),
+        }
+    }
+
+    /// A wait failed: its step says what that means for the task.
+    fn wait_failed(&mut self, id: TokenId, opened_with: OpenedWith, failed: Failed) {
+        let graph = self.graph();
+        let task = graph.node(self.node_of(id)).task();
+        let Some(step) = task.and_then(|task| task.steps.first()) else { return self.fail(id, failed) };
+        match step.on_failure {
+            OnFailure::Abort => self.fail(id, failed),
+            OnFailure::Retry => {
+                self.fail(id, Failed { retry: true, step: Some(step.reference.clone()), ..failed });
+            }
+            OnFailure::Continue => {
+                self.say_timed_out(id, &failed, TimeoutPolicy::Continue);
+                self.answer_wait(id, opened_with, Err(failed.failure));
+            }
+        }
     }
 
     /// For a wait in a log that does not say what it was opened with. What cannot be mapped any more is null:
@@ -105,16 +131,30 @@ impl Decision<'_> {
         OpenedWith { input }
     }
 
-    /// The answer meets what its wait was opened with. Nothing here asks again whether to wait.
-    pub(super) fn answer_wait(&mut self, id: TokenId, opened_with: OpenedWith, answer: Value) {
+    /// How a wait ended meets what it was opened with. Nothing here asks again whether to wait.
+    pub(super) fn answer_wait(&mut self, id: TokenId, with: OpenedWith, answer: Result<Value, Failure>) {
         let graph = self.graph();
         let Perform::Coordinator { task, .. } = &graph.node(self.node_of(id)).perform else {
-            return self.complete(id, answer, None, How::Completed);
+            return match answer {
+                Ok(answer) => self.complete(id, answer, None, How::Completed),
+                Err(failure) => self.fail(id, Failed::of(failure)),
+            };
         };
         let token = self.token(id);
         let (feedback, overrides) = (token.feedback.clone(), token.overrides.clone());
-        let outcome = TaskMachine::answered(task.clone(), opened_with.input, feedback, overrides, answer);
-        if let Err(failed) = self.task_ended(id, outcome) {
+        let mut machine = TaskMachine::answered(task.clone(), with.input, feedback, overrides, answer);
+        let ended = match machine.ask() {
+            Ask::Done(outcome) => outcome,
+            Ask::Perform(_) => {
+                let message = "a task with a wait in it has more steps";
+                let failure = Failure::new(ErrorKind::Internal, message);
+                TaskOutcome::Failed { failure, retry: false, step: None }
+            }
+        };
+        for ContinuedStep { step, failure } in machine.into_continued() {
+            self.say_step_failed(id, step, failure);
+        }
+        if let Err(failed) = self.task_ended(id, ended) {
             self.fail(id, failed);
         }
     }
@@ -162,7 +202,7 @@ impl Decision<'_> {
                 self.ask(id, record, Some(with));
                 Ok(())
             }
-            Some(Coordinated::Sleep(sleep)) => self.sleep(id, sleep, &call.scope, with),
+            Some(Coordinated::Sleep(sleep)) => self.sleep(id, node, (sleep, call), with),
             Some(Coordinated::WaitEvent(wait)) => self.await_event(id, node, wait, &call.scope, with),
             Some(Coordinated::WorkflowCall(child)) => self.start_child(id, node, child, call, with),
             _ => Err(Failure::new(ErrorKind::Internal, "this action is a worker's")),
@@ -189,10 +229,11 @@ impl Decision<'_> {
     fn sleep(
         &mut self,
         id: TokenId,
-        sleep: &SleepSpec,
-        scope: &Value,
+        node: &Node,
+        (sleep, call): (&SleepSpec, &ActionCall),
         with: OpenedWith,
     ) -> Result<(), Failure> {
+        let scope = &call.scope;
         let until = match sleep {
             SleepSpec::For(template) => {
                 let text = template.render(scope).map_err(expression_error)?;
@@ -208,11 +249,28 @@ impl Decision<'_> {
             }
         };
         if until <= self.now {
-            self.answer_wait(id, with, Value::Null);
+            self.answer_wait(id, with, Ok(Value::Null));
         } else {
-            self.record(EventKind::SleepStarted { token: id, until, opened_with: Some(with) });
+            let given = node.timeout_ms.or(call.action.def.execution.timeout_ms);
+            let deadline = given.map(|ms| self.now.plus(ms)).filter(|deadline| *deadline < until);
+            let opened_with = Some(with);
+            self.record(EventKind::SleepStarted { token: id, until, deadline, opened_with });
         }
         Ok(())
+    }
+
+    /// A sleep is over, or the time that its node gives it.
+    pub(super) fn slept(&mut self, id: TokenId) {
+        let Place::Sleeping { deadline: Some(_), .. } = self.token(id).place else {
+            return self.waited(id, Ok(Value::Null));
+        };
+        let graph = self.graph();
+        let node = graph.node(self.node_of(id));
+        let of_action = || node.task()?.steps.first()?.action.def.execution.timeout_ms;
+        let after_ms = node.timeout_ms.or_else(of_action).unwrap_or(0);
+        let message = format!("it would have slept longer than {after_ms} ms");
+        let failure = Failure::new(ErrorKind::Timeout, message).with_timeout_ms(after_ms);
+        self.waited(id, Err(Failed { expired: Some((TimeoutType::Task, after_ms)), ..Failed::of(failure) }));
     }
 }
 

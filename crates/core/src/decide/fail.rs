@@ -1,13 +1,14 @@
-//! A node failed. In order: its task's own retry, the node's rules, the workflow's rules, the defaults, its
-//! failure transitions, the branch it is in, and then the run.
+//! A node failed. In order: its task's own retry, the word of the action that ran out of time, the node's rules, the
+//! workflow's rules, the defaults, its failure transitions, the branch it is in, and then the run.
 
 use crate::def::{Name, NodeTimeout, On};
-use crate::default_rules::{Happened, default_rule};
+use crate::default_rules::{Happened, action_timeout_rule, default_rule};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{
     BranchRef, CancelReason, EventKind, GroupId, Report, RuleRef, TimeoutPolicy, TimeoutType, TokenId,
 };
 use crate::graph::{Response, Rule};
+use crate::input::ContinuedStep;
 use crate::lifecycle::TokenStatus;
 use crate::task::expression_error;
 
@@ -50,7 +51,7 @@ impl Decision<'_> {
         let graph = self.graph();
         let at = self.node_of(id);
         failed.failure = failed.failure.at(graph.written_ref(at), self.token(id).attempt);
-        if failed.retry && self.retry_task(id, &failed) {
+        if self.retry_task(id, &failed) {
             return;
         }
         let node = graph.node(at);
@@ -59,11 +60,12 @@ impl Decision<'_> {
             step: failed.step.as_ref(),
             expired: failed.expired.is_some(),
         };
-        let default = default_rule(node, &happened);
+        let (of_action, default) = (action_timeout_rule(node, &happened), default_rule(node, &happened));
         // `on_timeout: retry` stands before the written rules, and speaks of work that began.
-        let passed_over = usize::from(failed.unbegun && node.on_timeout == NodeTimeout::Retry);
+        let passed_over = usize::from(failed.unbegun && node.leads_with_timeout_rule());
         let written = node.on_error.iter().enumerate().skip(passed_over);
-        let rules = (written.map(|(i, rule)| (RuleRef::Node(i as u32), rule)))
+        let rules = (of_action.iter().map(|rule| (RuleRef::Action, rule)))
+            .chain(written.map(|(i, rule)| (RuleRef::Node(i as u32), rule)))
             .chain(graph.on_error.iter().enumerate().map(|(i, rule)| (RuleRef::Workflow(i as u32), rule)))
             .chain(default.iter().map(|(i, rule)| (RuleRef::Default(*i), rule)));
         for (reference, rule) in rules {
@@ -105,18 +107,35 @@ impl Decision<'_> {
         })
     }
 
-    /// `on_failure: retry`, as far as the task's own `retry` allows.
+    /// Another attempt by the task's own `retry`: a step asks for it, or the node says that its work is tried so
+    /// often whatever way it failed.
     fn retry_task(&mut self, id: TokenId, failed: &Failed) -> bool {
         let graph = self.graph();
         let node = graph.node(self.node_of(id));
         let Some(retry) = node.task().and_then(|task| task.retry) else { return false };
         let used = self.token(id).answered.get(&RuleRef::Task).copied().unwrap_or(0);
-        if used + 1 >= retry.max_attempts {
+        if used + 1 >= retry.max_attempts || !(failed.retry || self.retries_unasked(id, failed)) {
             return false;
         }
-        let generation = self.token(id).generation + 1;
+        // An attempt that broke off may have had its effect: the next one means the same and has the same key.
+        let broke_off = failed.failure.broke_off() && !failed.retry;
+        let generation = self.token(id).generation + u32::from(!broke_off);
         self.try_again(id, failed, RuleRef::Task, &retry.backoff, |again| again.generation = generation);
         true
+    }
+
+    /// The node's own `retry` answers this failure. Not one of a budget, which no further attempt mends; not of work
+    /// that no worker took; not a timeout where somebody wrote that it fails; and never what may happen only once.
+    fn retries_unasked(&self, id: TokenId, failed: &Failed) -> bool {
+        let node = self.run.graph().node(self.node_of(id));
+        let any = node.task().is_some_and(|task| task.retries_any_failure());
+        let answered = match failed.failure.kind {
+            ErrorKind::OutcomeUnknown | ErrorKind::BudgetExceeded => false,
+            ErrorKind::Timeout => node.written_on_timeout(failed.step.as_ref()) != Some(NodeTimeout::Fail),
+            _ => true,
+        };
+        let began = self.token(id).status() != TokenStatus::Pending;
+        any && answered && !failed.unbegun && !(began && self.has_reached_once(id, failed.step.as_ref()))
     }
 
     /// Says which clock ran out, once it is clear what is done about it.
@@ -138,13 +157,25 @@ impl Decision<'_> {
         });
     }
 
+    /// Steps that failed and whose task went on, each with the time that was over for it.
+    pub(super) fn say_continued(&mut self, id: TokenId, continued: Vec<ContinuedStep>) {
+        for ContinuedStep { step, failure } in continued {
+            let failed = Failed { step: Some(step.clone()), ..Failed::of(failure) };
+            self.say_timed_out(id, &failed, TimeoutPolicy::Continue);
+            self.say_step_failed(id, step, failed.failure);
+        }
+    }
+
+    pub(super) fn say_step_failed(&mut self, id: TokenId, step: Name, failure: Failure) {
+        let attempt = self.token(id).attempt;
+        let failure = failure.at(self.graph().written_ref(self.node_of(id)), attempt);
+        self.record(EventKind::StepFailed { token: id, attempt, step, failure });
+    }
+
     /// What the worker says it was, else what is written on the step that failed.
     pub(super) fn action_timeout_ms(&self, id: TokenId, failed: &Failed) -> u64 {
         let task = self.run.graph().node(self.node_of(id)).task();
-        let written = || {
-            let step = task?.steps.iter().find(|s| failed.step.as_ref() == Some(&s.reference))?;
-            step.action.def.execution.timeout_ms
-        };
+        let written = || task?.step(failed.step.as_ref()?)?.action.def.execution.timeout_ms;
         failed.failure.timeout_ms().or_else(written).unwrap_or(0)
     }
 
@@ -186,10 +217,12 @@ impl Decision<'_> {
         }
     }
 
-    /// The branch has failed: its fan-in will judge. Without one the run fails.
+    /// The branch has failed: its fan-in will judge. Without one the run fails: at once, or, as a dag that is to
+    /// go on with what does not need the failed node, when all else is done.
     pub(super) fn fail_outward(&mut self, branch: Option<BranchRef>, failure: Failure) {
         match branch.and_then(|at| self.state().judged_branch(at)) {
             Some(at) => self.cancel_branch(at, CancelReason::BranchFailed),
+            None if !self.run.graph().fail_fast => {}
             None => self.fail_run(failure),
         }
     }

@@ -137,27 +137,32 @@ impl Decision<'_> {
         let Some(join) = self.join_of(id) else { return };
         let graph = self.graph();
         let group = &self.state().groups[&id];
-        let (timeout_ms, waiting) = (group.timeout_ms.unwrap_or(0), group.waiting.clone());
-        let node = graph.node(join.target).reference.clone();
+        let (timeout_ms, waiting, origin) =
+            (group.timeout_ms.unwrap_or(0), group.waiting.clone(), group.origin);
+        let node = graph.written_ref(join.target).clone();
         let policy = match join.on_timeout {
             SyncTimeout::Fail => TimeoutPolicy::Fail,
             SyncTimeout::ProceedWithAvailable => TimeoutPolicy::ProceedWithAvailable,
         };
-        let said = |token: Option<TokenId>, run: &Self| EventKind::TokenTimedOut {
-            token,
+        let proceeds = join.on_timeout == SyncTimeout::ProceedWithAvailable;
+        let said = |token: TokenId, ends: bool, run: &Self| EventKind::TokenTimedOut {
+            token: Some(token),
             workflow_run_id: run.run_id(),
             node: Some(node.clone()),
             timeout_type: TimeoutType::Synchronization,
             timeout_duration_ms: timeout_ms,
             policy_applied: policy,
-            ends: token.is_some(),
+            ends,
         };
-        if join.on_timeout == SyncTimeout::ProceedWithAvailable {
-            self.record(said(None, self));
-            return self.fire(id, &join, true);
+        for token in &waiting {
+            self.record(said(*token, !proceeds, self));
         }
-        for token in waiting {
-            self.record(said(Some(token), self));
+        if waiting.is_empty() {
+            // Those that arrived were skipped, and have ended: it was the wait of who fanned out.
+            self.record(said(origin, false, self));
+        }
+        if proceeds {
+            return self.fire(id, &join, true);
         }
         let message = format!("not every branch arrived within {timeout_ms} ms of the first");
         self.fail_fan_in(id, &Failure::new(ErrorKind::Timeout, message), CancelReason::BranchFailed);

@@ -100,7 +100,7 @@ impl Decision<'_> {
         let rule = match reference {
             RuleRef::Node(i) => format!("{node}!on_error.{i}"),
             RuleRef::Workflow(i) => format!("!on_error.{i}"),
-            RuleRef::Task | RuleRef::Default(_) => format!("{node}!default"),
+            RuleRef::Task | RuleRef::Action | RuleRef::Default(_) => format!("{node}!default"),
         };
         rule.into()
     }

@@ -21,12 +21,13 @@ impl Decision<'_> {
         if out.is_none() {
             return Err(Rejection::NotOut { token: id, attempt });
         }
-        let TaskReport { outcome, spend, tries } = report;
+        let TaskReport { outcome, spend, tries, continued } = report;
         let report = Report { spend, tries };
         if !self.is_awaited(id, attempt) {
             self.late(id, attempt, report);
             return Ok(());
         }
+        self.say_continued(id, continued);
         let report = Some(report);
         match outcome {
             TaskOutcome::Completed { result } => self.complete(id, result, report, How::Completed),

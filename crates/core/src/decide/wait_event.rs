@@ -31,7 +31,7 @@ impl Decision<'_> {
         let kept = self.state().events_kept.iter().find(|kept| kept.event == event && fits(&key, &kept.key));
         if let Some((received, payload)) = kept.map(|kept| (kept.seq, kept.payload.clone())) {
             self.record(EventKind::EventTaken { token: id, received });
-            self.answer_wait(id, opened_with, payload);
+            self.answer_wait(id, opened_with, Ok(payload));
             return Ok(());
         }
         let deadline = wait.timeout_ms.or(node.timeout_ms).map(|ms| self.now.plus(ms));

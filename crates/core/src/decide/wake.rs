@@ -9,7 +9,6 @@ use crate::event::{
 use crate::input::Rejection;
 use crate::lifecycle::TokenStatus;
 use crate::state::Timer;
-use crate::value::Value;
 
 use super::Decision;
 
@@ -77,7 +76,7 @@ impl Decision<'_> {
     fn token_expired(&mut self, id: TokenId) {
         match self.token(id).status() {
             TokenStatus::Retrying => self.back_from_backoff(id),
-            TokenStatus::Sleeping => self.waited(id, Ok(Value::Null)),
+            TokenStatus::Sleeping => self.slept(id),
             TokenStatus::WaitingForEvent => self.event_expired(id),
             TokenStatus::WaitingForSubworkflow => self.child_expired(id),
             status => unreachable!("a token that is {status} has no deadline"),
@@ -92,15 +91,19 @@ impl Decision<'_> {
             WorkflowTimeout::CancelAll => TimeoutPolicy::CancelAll,
             WorkflowTimeout::Fail => TimeoutPolicy::Fail,
         };
-        self.record(EventKind::TokenTimedOut {
-            token: None,
-            workflow_run_id: self.run_id(),
-            node: None,
-            timeout_type: TimeoutType::Workflow,
-            timeout_duration_ms: timeout_ms,
-            policy_applied,
-            ends: false,
-        });
+        let live: Vec<TokenId> = self.run.tokens().filter(|token| token.is_live()).map(|t| t.id).collect();
+        for token in live {
+            let node = graph.written_ref(self.node_of(token)).clone();
+            self.record(EventKind::TokenTimedOut {
+                token: Some(token),
+                workflow_run_id: self.run_id(),
+                node: Some(node),
+                timeout_type: TimeoutType::Workflow,
+                timeout_duration_ms: timeout_ms,
+                policy_applied,
+                ends: false,
+            });
+        }
         let message = format!("the workflow did not end within {timeout_ms} ms");
         match graph.on_timeout {
             WorkflowTimeout::HumanGate => self.ask_to_extend(message),
@@ -129,7 +132,7 @@ impl Decision<'_> {
 
     fn wall_expired(&mut self) {
         let message = "the time that the budget allows is over".to_owned();
-        self.record(EventKind::BudgetExceeded { token: None, node: None, message: message.clone() });
+        self.say_exceeded(None, None, message.clone());
         match self.graph().budget.map(|budget| budget.on_exceeded) {
             Some(OnExceeded::Fail) => self.fail_run(Failure::new(ErrorKind::BudgetExceeded, message)),
             _ => self.ask_for_budget(None, None, message),

@@ -105,6 +105,8 @@ pub enum TimeoutPolicy {
     ProceedWithAvailable,
     Default,
     Escalate,
+    /// The step's `on_failure: continue`.
+    Continue,
 }
 
 /// What a warning is about.
@@ -223,6 +225,8 @@ pub enum PauseReason {
 pub enum RuleRef {
     /// `TaskDef.retry`.
     Task,
+    /// `on_timeout: retry` of an action among the steps of a task.
+    Action,
     Node(u32),
     Workflow(u32),
     Default(u32),

@@ -194,7 +194,7 @@ fn the_tries_of_earlier_attempts_are_in_the_log_and_so_in_every_later_order() {
     let first = ordered(started.commands);
     assert_eq!((first.attempt, first.tries_before), (1, 0));
     let outcome = TaskOutcome::Failed { failure: network(), retry: false, step: None };
-    let report = TaskReport { outcome, spend: Spend::default(), tries: 2 };
+    let report = TaskReport { tries: 2, ..TaskReport::new(outcome, Spend::default()) };
     let failed = Input::TaskFinished { token: first.token, attempt: 1, report };
     let failed = run.handle(failed, Time(1)).unwrap();
     let mut commands = failed.commands;

@@ -80,6 +80,8 @@ pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
                 token::Done { result: output, patches, then: *then, unmapped: *unmapped, skipped: true };
             run.work_done(*token, done, report);
         }
+        // What the task makes of it comes with its outcome.
+        EventKind::StepFailed { .. } => {}
         EventKind::TaskFailed { token, failure, timed_out, handled, report } => {
             run.task_failed(*token, failure, *timed_out, *handled, report);
         }
@@ -89,8 +91,8 @@ pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
         EventKind::TimeoutWarning { of, .. } => run.warned(*of),
         EventKind::LateReport { token, attempt, report } => run.reported(*token, *attempt, report),
         EventKind::ContextUpdated { token, patches } => run.context_updated(*token, patches),
-        EventKind::SleepStarted { token, until, opened_with } => {
-            run.sleep_started(*token, *until, opened_with);
+        EventKind::SleepStarted { token, until, deadline, opened_with } => {
+            run.sleep_started(*token, *until, *deadline, opened_with);
         }
         EventKind::EventAwaited(new) => run.event_awaited(new),
         EventKind::EventReceived { event: name, key, payload, token } => {

@@ -44,7 +44,7 @@ fn what_is_held_shows_nowhere_and_goes_out_when_released() {
 
     run.hold_dispatch();
     let outcome = TaskOutcome::Completed { result: Value::empty_map() };
-    let report = TaskReport { outcome, spend: Default::default(), tries: 0 };
+    let report = TaskReport::new(outcome, Default::default());
     let step = run.handle(Input::TaskFinished { token, attempt, report }, Time(10)).unwrap();
     assert_eq!(dispatched(&step.commands), [""; 0]);
     assert_eq!(run.status(), RunStatus::Running, "it is no pause");

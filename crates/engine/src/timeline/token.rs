@@ -10,7 +10,7 @@ use wonder_core::event::{
 use wonder_core::{Time, TokenStatus, Value, child_id};
 
 use super::Timeline;
-use super::visit::{Attempt, Now, Visit};
+use super::visit::{Attempt, FailedStep, Now, Visit};
 
 /// What a token's work came to: completed or skipped.
 pub(super) struct Done<'e> {
@@ -81,6 +81,20 @@ impl Timeline {
         self.leave_branch(branch, token);
         if done.then == Then::Ends {
             self.settle_branch(branch);
+        }
+    }
+
+    pub(super) fn step_failed(
+        &mut self,
+        token: TokenId,
+        attempt: u32,
+        step: &Name,
+        failure: &Failure,
+        now: Now,
+    ) {
+        if let Some(visit) = self.visits.get_mut(&token) {
+            let (step, failure) = (step.clone(), failure.to_string());
+            visit.steps_failed.push(FailedStep { at: now.at, attempt, step, failure });
         }
     }
 

@@ -44,6 +44,9 @@ pub struct Visit {
     pub walk: Vec<Move>,
     /// Every attempt, in the order they went out; none where the coordinator does the work.
     pub history: Vec<Attempt>,
+    /// Steps that failed and whose `on_failure: continue` let the task go on.
+    #[serde(default)]
+    pub steps_failed: Vec<FailedStep>,
     /// The fan-in it waits or waited at.
     pub at: Option<GroupId>,
     /// Abandoned by its fan-in: it is in no branch any more, and a retry does not want it back.
@@ -96,6 +99,15 @@ pub struct Attempt {
     pub child: Option<Name>,
 }
 
+/// A step that failed, and its task went on.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct FailedStep {
+    pub at: Time,
+    pub attempt: u32,
+    pub step: Name,
+    pub failure: String,
+}
+
 /// The event that is being learnt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Now {
@@ -127,6 +139,7 @@ impl Visit {
             result: Value::Null,
             walk: vec![Move::new(TokenStatus::Pending, now)],
             history: Vec::new(),
+            steps_failed: Vec::new(),
             at: None,
             straggler: false,
             answered_by: None,

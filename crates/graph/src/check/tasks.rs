@@ -8,7 +8,7 @@ use super::{Check, Checker};
 use crate::codes;
 use crate::scope::{INPUT, Items, OF_TASK, SECRET, Scope};
 use crate::texts::TextKind;
-use wonder_lang::def::{Effect, Implementation, Name, OnFailure, StepDef, TaskDef, Text, Tree};
+use wonder_lang::def::{Effect, Implementation, Name, OnFailure, RetryOn, StepDef, TaskDef, Text, Tree};
 use wonder_lang::problem::Problem;
 
 /// Where a task was written.
@@ -59,6 +59,7 @@ impl Check<'_> {
         self.schema(def.input_schema.as_ref(), "`input_schema`");
         let output_schema = self.schema(def.output_schema.as_ref(), "`output_schema`");
         self.task_shape(name, def);
+        self.task_retry(name, def);
         self.task_times(name, def);
         for step in &def.steps {
             let Some(known) = self.actions.get(&step.action.text).cloned() else {
@@ -131,6 +132,59 @@ impl Check<'_> {
                 );
             }
         }
+    }
+
+    /// A `retry` that no step asks for, a step that asks where there is none, and a node that would do again what may
+    /// happen only once.
+    fn task_retry(&mut self, name: &Name, def: &TaskDef) {
+        let asks = def.steps.iter().find(|step| step.on_failure == OnFailure::Retry);
+        // What may not be tried again at all has been said.
+        let once = |step: &StepDef| {
+            self.actions.get(&step.action.text).is_some_and(|known| known.action.effect == Effect::Once)
+        };
+        let mut before_once = def.steps.iter().take_while(|step| !once(step));
+        let asks_in_vain = before_once.find(|step| step.on_failure == OnFailure::Retry);
+        let more = def.retry.is_some_and(|retry| retry.max_attempts > 1);
+        match (def.retry_on, asks_in_vain) {
+            (RetryOn::AnyFailure, _) if more => self.retry_of_once(def),
+            (RetryOn::Request, _) if more && asks.is_none() => self.report(
+                Problem::warning(
+                    codes::IDLE_RETRY,
+                    def.spot,
+                    format!("no step of task `{name}` asks for its `retry`: it is tried once"),
+                )
+                .label("nothing can trigger its `retry`")
+                .help("write `on_failure: retry` on the steps whose failure tries the whole task again"),
+            ),
+            (_, Some(step)) if def.retry.is_none() => self.report(
+                Problem::warning(
+                    codes::NO_RETRY,
+                    step.reference.spot,
+                    format!("`{}` says `on_failure: retry`, and nothing says how often", step.reference),
+                )
+                .label("tried once, as with `abort`")
+                .help("write `retry: 3` beside `steps`: three attempts, the first included"),
+            ),
+            _ => {}
+        }
+    }
+
+    /// The node's own `retry` goes as far as the first step that may happen only once; there it has to have begun.
+    fn retry_of_once(&mut self, def: &TaskDef) {
+        let Some(first) = def.steps.first() else { return };
+        let known = self.actions.get(&first.action.text);
+        if known.is_none_or(|known| known.action.effect != Effect::Once) {
+            return;
+        }
+        let message = format!("`retry` would run `{}` again, which may happen only once", first.reference);
+        self.report(
+            Problem::error(codes::RETRY_AFTER_ONCE, first.reference.spot, message)
+                .label("expected no `retry` here")
+                .help(
+                    "leave `retry` out: a failure goes to `on_error`, and a person is asked when the outcome is not \
+                     known; or write `effects: idempotent` if twice does no harm",
+                ),
+        );
     }
 
     /// A step among others, or of a task by itself.

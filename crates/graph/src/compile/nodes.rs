@@ -77,10 +77,6 @@ impl<'a> Compiler<'a, '_> {
         node.estimate = def.estimate;
         node.on_timeout = on_timeout(def, task_def, &self.actions);
         node.on_error = self.rules(&def.on_error)?;
-        if node.on_timeout == NodeTimeout::Retry {
-            // A task's own timeout follows `on_timeout`, then what is written.
-            node.on_error.insert(0, self.retry_on_timeout()?);
-        }
         let mapped = match &def.input_mapping {
             Some(mapping) => Some(NodeInput::Mapped(self.tree(mapping)?)),
             None => None,
@@ -100,6 +96,10 @@ impl<'a> Compiler<'a, '_> {
             (None, None) => NodeInput::RunInput,
         };
         node.perform = perform(task, lone);
+        if node.leads_with_timeout_rule() {
+            // A task's own timeout follows `on_timeout`, then what is written.
+            node.on_error.insert(0, self.retry_on_timeout()?);
+        }
         Ok(())
     }
 
@@ -170,7 +170,7 @@ fn blank(slot: &Slot<'_>) -> Node {
         on_error: Vec::new(),
         timeout_ms: None,
         timeout_adaptive: false,
-        on_timeout: NodeTimeout::Fail,
+        on_timeout: None,
         budget: None,
         may_mutate: None,
         estimate: None,
@@ -193,13 +193,16 @@ fn calls_workflow(task: &Task) -> bool {
 }
 
 /// The node's, or that of the action which is all its task.
-fn on_timeout(def: &NodeDef, task: Option<&TaskDef>, actions: &HashMap<Name, KnownAction>) -> NodeTimeout {
+fn on_timeout(
+    def: &NodeDef,
+    task: Option<&TaskDef>,
+    actions: &HashMap<Name, KnownAction>,
+) -> Option<NodeTimeout> {
     let only = task.and_then(|task| match &task.steps[..] {
         [only] => actions.get(&only.action.text),
         _ => None,
     });
-    let of_action = only.and_then(|known| known.action.def.execution.on_timeout);
-    if def.on_timeout == NodeTimeout::Retry { NodeTimeout::Retry } else { of_action.unwrap_or_default() }
+    def.on_timeout.or_else(|| only.and_then(|known| known.action.def.execution.on_timeout))
 }
 
 /// What a fan-in must know of this node.

@@ -19,13 +19,15 @@ impl<'a> Compiler<'a, '_> {
 
     fn rule(&mut self, rule: &'a def::Rule) -> Compiled<Rule> {
         let when = self.optional_expr(rule.when.as_ref())?;
+        // Another model is not the one that has to recover: nobody waits for it unless it is written.
+        let unwritten = if rule.response.changes_model() { Backoff::NONE } else { Backoff::default() };
         let unknown = ErrorKind::OutcomeUnknown.as_str();
         Ok(Rule {
             repeats_unknown: when.as_ref().is_some_and(|when| when.has_constant(unknown)),
             when,
             response: self.response(&rule.response)?,
             max: rule.max.unwrap_or(RULE_MAX),
-            backoff: rule.backoff.unwrap_or_default(),
+            backoff: rule.backoff.unwrap_or(unwritten),
         })
     }
 

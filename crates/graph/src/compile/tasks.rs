@@ -64,6 +64,7 @@ impl Compiler<'_, '_> {
             input_schema: self.schema(def.input_schema.as_ref())?,
             output_schema: self.schema(def.output_schema.as_ref())?,
             retry: def.retry,
+            retry_on: def.retry_on,
             timeout_ms: def.timeout_ms,
             steps,
             effect,

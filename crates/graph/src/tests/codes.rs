@@ -35,6 +35,15 @@ fn task(steps: Json) -> Draft {
         .node("a", json!({"task": "t"}))
 }
 
+/// A task of one step that says how often it is tried.
+fn tried(mut keys: Json, action: &str) -> Draft {
+    keys["steps"] = json!([{"ref": "x", "action": action}]);
+    task(json!([{"ref": "x", "action": "m"}]))
+        .task("u", keys)
+        .node("b", json!({"task": "u"}))
+        .nexts(&[("a", "b")])
+}
+
 fn model(call: Json) -> Draft {
     Draft::graph().act("a", "llm_call", call, json!({"timeout_ms": 1000}))
 }
@@ -94,6 +103,7 @@ fn shapes() -> Vec<(&'static str, Draft)> {
         ("E0116", mock(json!({"when": "true"}))),
         ("E0116", mock(json!({"needs": ["a"]}))),
         ("E0116", mock(json!({"foreach": {"items": "input.x"}}))),
+        ("E0116", mock(json!({})).workflow(json!({"fail_fast": false}))),
         ("E0117", Draft::dag().mocks(&["a", "b"]).nexts(&[("a", "b")])),
         ("E0117", Draft::dag().mock("a", json!({"fan_out": "all"}))),
         ("E0117", Draft::dag().mock("a", json!({"on_error": [{"do": {"loop_with_feedback": {"to": "a"}}}]}))),
@@ -191,6 +201,9 @@ fn actions() -> Vec<(&'static str, Draft)> {
         ),
         ("W0203", model(json!({"prompt": "use sk-abcdefghij0123456789"}))),
         ("W0204", one("shell", json!({"command": "make"}))),
+        ("E0131", tried(json!({"retry": {"max_attempts": 2}, "retry_on": "any_failure"}), "pay")),
+        ("W0210", tried(json!({"retry": {"max_attempts": 2}}), "m")),
+        ("W0211", task(json!([{"ref": "x", "action": "m", "on_failure": "retry"}]))),
     ]
 }
 

@@ -76,7 +76,7 @@ fn on_timeout_retry_is_a_rule_that_comes_before_the_written_ones() {
     let graph =
         Draft::graph().mock("a", json!({"on_timeout": "retry", "on_error": [{"do": "escalate"}]})).ok();
     let node = graph.node(ix(&graph, "a"));
-    assert_eq!(node.on_timeout, NodeTimeout::Retry);
+    assert_eq!(node.on_timeout, Some(NodeTimeout::Retry));
     let [first, second] = &node.on_error[..] else { panic!("{:?}", node.on_error) };
     assert!(matches!(first.response, Response::Retry) && first.max == 3);
     assert_eq!(first.when.as_ref().unwrap().text(), "error.kind == 'timeout'");

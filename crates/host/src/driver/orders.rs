@@ -220,7 +220,7 @@ fn no_definition(order: &TaskOrder) -> HostEvent {
 
 /// The report of a task that nobody has begun.
 pub(crate) fn unbegun(outcome: TaskOutcome) -> TaskReport {
-    TaskReport { outcome, spend: Default::default(), tries: 0 }
+    TaskReport::new(outcome, Default::default())
 }
 
 /// The order of a task, as a run gives it.

@@ -38,7 +38,7 @@ impl Script {
 
     fn report(&self, node: &str, result: &str) {
         let outcome = TaskOutcome::Completed { result: json(result) };
-        self.take(node).report(TaskReport { outcome, spend: Default::default(), tries: 0 });
+        self.take(node).report(TaskReport::new(outcome, Default::default()));
     }
 }
 
@@ -156,7 +156,7 @@ nodes:
     assert!(task.cancelled.is_cancelled());
     let failure = Failure::new(ErrorKind::Internal, "killed");
     let outcome = TaskOutcome::Failed { failure, retry: false, step: None };
-    task.report(TaskReport { outcome, spend: Default::default(), tries: 0 });
+    task.report(TaskReport::new(outcome, Default::default()));
     assert_eq!(stage.settled().await.tasks_out, 0);
     assert_eq!(stage.view().await.row.status, Status::TimedOut);
 }

@@ -55,6 +55,15 @@ pub enum Response {
 }
 
 impl Response {
+    /// The next attempt asks another model.
+    pub fn changes_model(&self) -> bool {
+        match self {
+            Response::SwitchModel | Response::DowngradeModel => true,
+            Response::Change(change) => change.model.is_some(),
+            _ => false,
+        }
+    }
+
     /// The node it sends a token to, if it names one.
     pub fn leads_to(&self) -> Option<&Text> {
         match self {
@@ -92,6 +101,10 @@ pub struct Backoff {
 }
 
 impl Backoff {
+    /// Again at once.
+    pub const NONE: Backoff =
+        Backoff { kind: BackoffKind::None, initial_delay_ms: 1_000, max_delay_ms: 60_000 };
+
     pub fn default_initial_delay_ms() -> u64 {
         1_000
     }

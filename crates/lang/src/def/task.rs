@@ -26,6 +26,9 @@ pub struct TaskDef {
     pub output_schema: Option<SchemaDef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
+    /// Which failures `retry` is about.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry_on: RetryOn,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// In the order of their ordinals.
@@ -45,6 +48,17 @@ pub struct Retry {
     pub max_attempts: u32,
     #[serde(default)]
     pub backoff: Backoff,
+}
+
+/// Which failures of a task its `retry` is about.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryOn {
+    /// Those of steps that say `on_failure: retry`.
+    #[default]
+    Request,
+    /// Every one: `retry` was written on a node, beside its work.
+    AnyFailure,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

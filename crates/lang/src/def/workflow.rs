@@ -89,6 +89,10 @@ pub struct WorkflowDef {
     pub triggers: Option<Value>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub context_tables: bool,
+    /// Of a dag: whether the first failure cancels the rest. The reader always says which; a definition that does
+    /// not was stored when that was all there was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail_fast: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Name>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,8 +160,10 @@ pub struct NodeDef {
     /// `timeout: adaptive`: resolved by the host when the run starts, never under `timeout_ms`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub timeout_adaptive: bool,
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub on_timeout: NodeTimeout,
+    /// None: nobody wrote anything here, so that the action's word holds, else the default. `fail` is stored since
+    /// it means something else than nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<NodeTimeout>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub fan_out: FanOut,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -194,10 +200,9 @@ pub enum Inline {
     Steps,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeTimeout {
-    #[default]
     Fail,
     Retry,
 }

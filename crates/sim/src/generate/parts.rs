@@ -224,6 +224,8 @@ fn policies(draft: &mut Draft, keys: &mut Vec<String>, at: usize) {
             keys.push("on_timeout: retry".to_owned());
         }
     }
+    written_attempts(draft, keys);
+    let rng = &mut draft.rng;
     // Waits fail in no other way: more of them map what is not there.
     let waits =
         ["human_gate", "wait_event", "sleep", "workflow_call"].iter().any(|kind| keys[0].starts_with(kind));
@@ -248,6 +250,21 @@ fn policies(draft: &mut Draft, keys: &mut Vec<String>, at: usize) {
     if rng.percent(40) {
         let rules = on_error(draft);
         keys.push(format!("on_error: [{rules}]"));
+    }
+}
+
+/// How often a node's own work is tried, and what a timeout means, where somebody wrote it. Drawn apart, so that all
+/// else stays as it was drawn before.
+fn written_attempts(draft: &mut Draft, keys: &mut Vec<String>) {
+    let rng = &mut draft.attempts;
+    let named = keys[0].starts_with("task:");
+    // A task of one step that may happen only once cannot be tried again.
+    let once = keys[0].contains("effects: once");
+    if !named && !once && rng.percent(15) {
+        keys.push(format!("retry: {{max_attempts: {}, initial_delay: 700ms}}", rng.between(1, 3)));
+    }
+    if rng.percent(15) && !keys.iter().any(|key| key.starts_with("on_timeout")) {
+        keys.push(format!("on_timeout: {}", ["fail", "retry"][rng.below(2) as usize]));
     }
 }
 

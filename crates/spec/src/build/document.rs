@@ -161,6 +161,7 @@ impl Build<'_> {
             nodes_max: self.positive(node, "nodes_max"),
             triggers: node.get("triggers").map(Node::value),
             context_tables: self.flag(node, "context_tables"),
+            fail_fast: self.maybe_flag(node, "fail_fast").or((kind == Kind::Dag).then_some(false)),
             created_at: self.name(node, "created_at"),
             updated_at: self.name(node, "updated_at"),
         }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use wonder_core::def::{Inline, MayMutate, Name, NodeDef, TaskDef, Text, TransitionDef};
+use wonder_core::def::{Inline, MayMutate, Name, NodeDef, RetryOn, TaskDef, Text, TransitionDef};
 
 use super::{Build, one_or_list};
+use crate::codes;
+use crate::diagnostics::Diagnostic;
 use crate::shape::is_kind;
 use crate::tree::{Data, Node};
 
@@ -37,7 +39,7 @@ impl Build<'_> {
                 self.duration(node, "timeout")
             },
             timeout_adaptive: adaptive,
-            on_timeout: self.word(node, "on_timeout").unwrap_or_default(),
+            on_timeout: self.word(node, "on_timeout"),
             fan_out: self.word(node, "fan_out").unwrap_or_default(),
             on_error: self.rules(node),
             budget: self.budget(node),
@@ -56,6 +58,7 @@ impl Build<'_> {
     /// `node:REF`, and so is its action if a kind is written on the node itself.
     fn node_task(&mut self, reference: &Text, node: &Node<'_>) -> (Text, Option<u32>, Inline) {
         if let Some(named) = node.get("task").and_then(|task| self.name_at(task)) {
+            self.no_retry_of(&named.0, node);
             return (named.0, named.1, Inline::No);
         }
         let name: Name = format!("node:{reference}").into();
@@ -74,9 +77,25 @@ impl Build<'_> {
             }
         };
         let retry = self.retry(node, "retry");
-        let task = TaskDef { name: text.clone(), steps, retry, spot: reference.spot, ..TaskDef::default() };
+        let (spot, retry_on) = (reference.spot, RetryOn::AnyFailure);
+        let retry_on = if retry.is_some() { retry_on } else { RetryOn::default() };
+        let task = TaskDef { name: text.clone(), steps, retry, retry_on, spot, ..TaskDef::default() };
         self.tasks.insert(name, Arc::new(task));
         (text, None, inline)
+    }
+
+    /// How often a named task is tried is the task's own to say, for all who use it.
+    fn no_retry_of(&mut self, task: &Text, node: &Node<'_>) {
+        let Some(entry) = node.entry("retry") else { return };
+        let message = format!("`retry` beside `task: {task}`: a named task has its own");
+        self.problems.push(
+            Diagnostic::error(codes::RETRY_OF_NAMED_TASK, entry.key_span, message)
+                .label("not here")
+                .help(format!(
+                    "write `retry` on task `{task}`, and `on_failure: retry` on the steps that ask for it; or, for \
+                     this node alone, `on_error: [{{do: retry, max: 2}}]`, which is three attempts"
+                )),
+        );
     }
 
     fn may_mutate(&self, map: &Node<'_>) -> Option<MayMutate> {

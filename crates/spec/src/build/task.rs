@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wonder_core::def::{Name, Spot, StepCondition, StepDef, StepVerdict, TaskDef, Text};
+use wonder_core::def::{Name, RetryOn, Spot, StepCondition, StepDef, StepVerdict, TaskDef, Text};
 
 use super::Build;
 use crate::shape::is_kind;
@@ -24,6 +24,7 @@ impl Build<'_> {
             input_schema: self.schema(node, "input_schema"),
             output_schema: self.schema(node, "output_schema"),
             retry: self.retry(node, "retry"),
+            retry_on: RetryOn::Request,
             timeout_ms: self.duration(node, "timeout"),
             steps: self.steps(node, &within),
             created_at: self.name(node, "created_at"),

@@ -73,6 +73,12 @@ const WORKFLOW: &[Key] = &[
     key("on_error", ON_ERROR, "What to do about failures that no node took care of."),
     key("budget", Form::Object(BUDGET), "What a run may spend."),
     key("concurrency", Form::Object(CONCURRENCY), "How many runs may be under way at once."),
+    key(
+        "fail_fast",
+        Form::Bool,
+        "The first failure cancels the rest (dag); else what does not need it goes on.",
+    )
+    .default("false"),
     key("max_parallel", POSITIVE, "How many tasks may be out at once.").default("no bound"),
     key("mutations_max", Form::Count(0, u32::MAX as i64), "How often a run may change itself.").default("20"),
     key("nodes_max", POSITIVE, "How many nodes it may have in all.").default("200000"),

@@ -114,7 +114,12 @@ pub(super) const TASK_KEYS: &[Key] = &[
     key("library_id", Form::Text, "The library it belongs to.").not_yet(),
     key("input_schema", Form::JsonSchema, "The schema of its input."),
     key("output_schema", Form::JsonSchema, "The schema of its output."),
-    key("retry", RETRY_FORM, "How often the whole task is tried when a step asks for it.").default("not"),
+    key(
+        "retry",
+        RETRY_FORM,
+        "Attempts in all, the first included, when a step asks for another by `on_failure: retry`.",
+    )
+    .default("not"),
     key("timeout", Form::Duration, "How long it may take."),
     key("steps", STEPS, "What it does, in order.").required(),
     key("created_at", Form::Text, "When it was stored."),
@@ -140,13 +145,18 @@ const NODE_KEYS: &[Key] = &[
     key(
         "on_timeout",
         Form::Words(&[
-            word("fail", "The node fails as `timeout`."),
-            word("retry", "It is tried again, up to 3 times."),
+            word("fail", "The node fails as `timeout`, also when an action ran out of its own time."),
+            word("retry", "Up to 3 more attempts."),
         ]),
         "What happens when the time is over.",
     )
-    .default("fail"),
-    key("retry", RETRY_FORM, "With `steps` or an action kind: how often the task is tried.").default("not"),
+    .default("fail; after the timeout of an action up to 3 more attempts"),
+    key(
+        "retry",
+        RETRY_FORM,
+        "Of an action or `steps` on the node: attempts in all, the first included, whatever way it failed.",
+    )
+    .default("not"),
     key(
         "fan_out",
         Form::Words(&[

@@ -18,7 +18,7 @@ pub(super) const RETRY: &Shape = &Shape {
     name: "retry",
     about: "How often to try, and how long to wait in between.",
     keys: &[
-        &[key("max_attempts", Form::Count(1, 1_000_000), "Tries in all, the first included.").required()],
+        &[key("max_attempts", Form::Count(1, 1_000_000), "Attempts in all, the first included.").required()],
         DELAYS,
     ],
     choices: &[],
@@ -257,7 +257,12 @@ const RULE: &Shape = &Shape {
             key("when", Form::Expression, "Applies if this is true; it reads `error`.").default("always"),
             key("do", Form::Either(&[Form::Words(RESPONSES), Form::Object(RESPONSE)]), "The response.")
                 .required(),
-            key("max", Form::Count(1, u32::MAX as i64), "Extra tries per token by this rule.").default("1"),
+            key(
+                "max",
+                Form::Count(1, u32::MAX as i64),
+                "More attempts by this rule, the first not counted: 2 is three in all.",
+            )
+            .default("1"),
             key("to", Form::Text, "Of `loop_with_feedback` and `goto`: the node to go to."),
             key("output", Form::Json, "Of `skip`: the node's result."),
             key("append", Form::Text, "Of `stricter_prompt`: a text to append."),

@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 use wonder_core::{Time, TokenStatus, Value};
-use wonder_engine::timeline::{Timeline, Visit};
+use wonder_engine::timeline::{FailedStep, Timeline, Visit};
 use wonder_engine::{GateDetails, GateView, RunView};
 
 use super::super::changes::{self, ChangeJson};
 use super::super::result::Outcome;
 use super::super::walk::{self, MoveJson};
 use super::super::words::dollars_as_number;
+use super::budget_micros;
 use wonder_engine::run_tree::{RunTree, visit_label};
 
 /// `show -o json`: what `run -o json` says, and the rest.
@@ -29,6 +30,7 @@ pub(crate) struct ShowJson<'v> {
     input: &'v Value,
     state: &'v Value,
     metrics: &'v wonder_core::state::Metrics,
+    /// As it is now: raised by people, perhaps more than once.
     budget_usd: Option<f64>,
     children: &'v [String],
     /// Those that are open.
@@ -59,6 +61,9 @@ struct NodeJson<'v> {
     tokens: u64,
     child: Option<String>,
     failure: Option<&'v str>,
+    /// Steps that failed and whose `on_failure: continue` let the task go on.
+    #[serde(skip_serializing_if = "<[FailedStep]>::is_empty")]
+    steps_failed: &'v [FailedStep],
     /// Of its latest attempt.
     #[serde(skip_serializing_if = "Value::is_null")]
     input: &'v Value,
@@ -85,7 +90,7 @@ impl<'v> ShowJson<'v> {
             input: &view.input,
             state: &view.state,
             metrics: &view.metrics,
-            budget_usd: view.budget_usd_micros.map(dollars_as_number),
+            budget_usd: budget_micros(view, timeline).map(dollars_as_number),
             children: &view.children,
             gates,
             gate_history: gate_history(&view.row.root, run_tree),
@@ -119,6 +124,7 @@ fn node<'v>(run: &str, timeline: &Timeline, visit: &'v Visit) -> NodeJson<'v> {
         tokens: visit.spend.tokens(),
         child: visit.child.as_ref().map(ToString::to_string),
         failure: visit.failure.as_deref(),
+        steps_failed: &visit.steps_failed,
         input: visit.input(),
         result: &visit.result,
         walk: walk::json(run, visit),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::def::Name;
 use crate::error::Failure;
 use crate::event::{BranchRef, GroupId, NewGroup, Patch, TokenId};
+use crate::graph::NodeIx;
 use crate::lifecycle::TokenStatus;
 use crate::run::Run;
 use crate::state::{Base, Branch, Group, Place, Timer};
@@ -214,10 +215,13 @@ impl Run {
             self.drop_group(id);
             return;
         }
+        let node = NodeIx(self.state.groups[&id].node);
         self.close_group(id);
         if outer.is_some_and(|at| self.state.judged_branch(at).is_some()) {
             self.fail_branch(outer, failure);
             self.settle_branch(outer);
+        } else {
+            self.unit_failed(node, failure);
         }
     }
 

@@ -187,6 +187,7 @@ impl Run {
         self.state.closing = None;
         self.state.clock.used_ms = 0;
         self.state.clock.warned = false;
+        self.reopen_units();
         let ended: Vec<TokenId> = self.state.tokens.values().filter(|t| !t.is_live()).map(|t| t.id).collect();
         for id in ended {
             self.reopen(id);

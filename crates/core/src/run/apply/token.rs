@@ -262,15 +262,20 @@ impl Run {
         report: &Option<Report>,
     ) {
         self.maybe_reported(id, report);
-        let branch = self.state.tokens[&id].branch;
+        let (branch, node) = (self.state.tokens[&id].branch, NodeIx(self.state.tokens[&id].node));
         let end = if timed_out { TokenStatus::TimedOut } else { TokenStatus::Failed };
         self.state.metrics.nodes_failed += 1;
         self.end(id, end, !handled, Some(failure));
         self.leave_branch(branch, id);
+        if handled {
+            return;
+        }
         // Without a fan-in to judge it the run fails, and leaves its branches as they are.
-        if !handled && branch.is_some_and(|at| self.state.judged_branch(at).is_some()) {
+        if branch.is_some_and(|at| self.state.judged_branch(at).is_some()) {
             self.fail_branch(branch, failure);
             self.settle_branch(branch);
+        } else {
+            self.unit_failed(node, failure);
         }
     }
 
@@ -373,7 +378,7 @@ impl Place {
     pub(super) fn deadline(&self) -> Option<crate::time::Time> {
         match self {
             Place::Retrying { wake_at } => Some(*wake_at),
-            Place::Sleeping { until, .. } => Some(*until),
+            Place::Sleeping { until, deadline, .. } => Some(deadline.map_or(*until, |at| at.min(*until))),
             Place::WaitingForEvent { deadline, .. } | Place::WaitingForSubworkflow { deadline, .. } => {
                 *deadline
             }

@@ -99,8 +99,14 @@ impl Run {
         self.start_gate_clock(id);
     }
 
-    pub(super) fn sleep_started(&mut self, token: TokenId, until: Time, opened_with: &Option<OpenedWith>) {
-        self.place(token, Place::Sleeping { until, opened_with: opened_with.clone() });
+    pub(super) fn sleep_started(
+        &mut self,
+        token: TokenId,
+        until: Time,
+        deadline: Option<Time>,
+        opened_with: &Option<OpenedWith>,
+    ) {
+        self.place(token, Place::Sleeping { until, deadline, opened_with: opened_with.clone() });
     }
 
     pub(super) fn event_awaited(&mut self, new: &EventWait) {
