@@ -64,12 +64,13 @@ struct Owned {
     ownership: Ownership,
 }
 
-/// How much this process has written, for tests that count.
+/// How much this process has written, and how often it read a run to carry it on, for tests that count.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Written {
     pub commits: u64,
     pub rows: u64,
     pub bytes: u64,
+    pub runs_loaded: u64,
 }
 
 impl Engine for Connection {
@@ -138,6 +139,7 @@ impl Connection {
                 commits: owned.counters.commits.load(Ordering::Relaxed),
                 rows: owned.counters.rows.load(Ordering::Relaxed),
                 bytes: owned.counters.bytes.load(Ordering::Relaxed),
+                runs_loaded: owned.counters.runs_loaded.load(Ordering::Relaxed),
             },
             _ => Written::default(),
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use wonder_core::def::Name;
 use wonder_core::graph::Graph;
@@ -148,6 +149,7 @@ impl Driver {
             return Err(EngineError::no_such_run(id));
         };
         refuse_quarantined(&stored)?;
+        self.store.counters.runs_loaded.fetch_add(1, Ordering::Relaxed);
         match self.loaded(&stored) {
             Ok((run, events)) => {
                 let reader = self.store.reader();
@@ -188,14 +190,13 @@ impl Driver {
             if !(ended || waits || sleeps) || self.waiters.contains_key(&id) && !ended {
                 continue;
             }
-            // Its parent has not heard of its end yet: tasks of it still stop.
-            if ended && hosted.parent.is_some() && !hosted.end_told {
-                continue;
-            }
             if ended {
                 // Its children have ended with it; a retry would ask for it again.
                 self.shared.leave_alone(&id);
-                if self.is_kept_after_end(&id) {
+                // Its parent has not heard of its end yet; or tasks of it still stop, and each of them will report:
+                // that costs the same for every one of them only if the run is there to hear it.
+                let untold = hosted.parent.is_some() && !hosted.end_told;
+                if untold || self.executor.has_tasks_of(&id) || self.is_kept_after_end(&id) {
                     continue;
                 }
             }

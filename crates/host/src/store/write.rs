@@ -162,12 +162,13 @@ pub(crate) struct GateRow {
     pub(crate) item: Option<String>,
 }
 
-/// How much has been written, for tests that count and for `doctor`.
+/// How much has been written, and how often a run was read, for tests that count and for `doctor`.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) commits: AtomicU64,
     pub(crate) rows: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    pub(crate) runs_loaded: AtomicU64,
 }
 
 /// The only connection that writes.

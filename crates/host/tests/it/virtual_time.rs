@@ -160,3 +160,39 @@ nodes:
     assert_eq!(stage.settled().await.tasks_out, 0);
     assert_eq!(stage.view().await.row.status, Status::TimedOut);
 }
+
+/// The end of a wide run calls its tasks back, and each of them reports that it has stopped. The run is there to hear
+/// them all: what one of them costs does not grow with what the run has been through.
+#[tokio::test(flavor = "multi_thread")]
+async fn late_reports_find_the_run_in_memory_and_then_it_leaves() {
+    const TASKS: usize = 300;
+    let stage = Stage::new().await;
+    let file = "
+wonder: 1
+name: wide
+nodes:
+  spread: {assert: 'true', next: [{to: work, spawn_count: 300}]}
+  work: {shell: {command: work}}
+";
+    assert_eq!(stage.start(file).await.tasks_out, TASKS);
+    let failure = Failure::new(ErrorKind::Internal, "broken");
+    let outcome = TaskOutcome::Failed { failure, retry: false, step: None };
+    stage.script.take("work").report(TaskReport::new(outcome, Default::default()));
+    assert_eq!(stage.settled().await.tasks_out, TASKS - 1);
+    assert_eq!(stage.view().await.row.status, Status::Failed);
+    let before = stage.connection.written().await;
+    for _ in 1..TASKS {
+        stage.script.take("work").report(TaskReport::new(TaskOutcome::Cancelled, Default::default()));
+        stage.settled().await;
+    }
+    let after = stage.connection.written().await;
+    assert_eq!(after.runs_loaded, before.runs_loaded, "no report reads the run from the database");
+    assert_eq!(after.rows - before.rows, TASKS as u64 - 1, "one row a report");
+    stage
+        .connection
+        .engine()
+        .act("run".to_owned(), Act::Retry { by: "ann".to_owned(), definition: Vec::new() })
+        .await
+        .unwrap();
+    assert_eq!(stage.connection.written().await.runs_loaded, after.runs_loaded + 1, "it had left memory");
+}
