@@ -256,6 +256,15 @@ impl EngineError {
             .because(Cause::OtherWorkflow { brought: brought.to_owned(), wanted: wanted.to_owned() })
     }
 
+    /// The process that owns the storage took the question and gave no answer.
+    pub fn owner_silent(process: u32, seconds: u64) -> EngineError {
+        let message =
+            format!("process {process} has not answered for {seconds} s; whether it was done is not known");
+        EngineError::new(ErrorCode::Storage, message)
+            .help("If it is stopped, let it go on or end it; its runs are safe.")
+            .because(Cause::OwnerSilent { process: Some(process) })
+    }
+
     /// `why`: what of the run's past the new definition could not have done.
     pub fn log_does_not_fit(run: &str, why: &str) -> EngineError {
         let message = format!("what happened in run {run} does not fit the new definition: {why}");

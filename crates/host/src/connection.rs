@@ -25,7 +25,7 @@ use crate::store::{Counters, Writer};
 use crate::{Leaving, Options, Purpose};
 
 /// How long an owner may take to answer, and how often it is tried.
-const OWNER_ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+const OWNER_ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 const TRY_EVERY: Duration = Duration::from_millis(10);
 
 /// Opens the database directory. If another process owns it, requests go there.
@@ -263,29 +263,38 @@ async fn act(options: &Options) -> Reply<Access> {
             }
             Claim::Taken(owner) => {
                 last = owner.or(last);
-                if let Some(owner) = last.clone().filter(answers) {
-                    return Ok(Access::Asking(Remote::new(owner.socket.clone()), owner));
+                if let Some(owner) = &last
+                    && let Some(remote) = reached(owner).await
+                {
+                    return Ok(Access::Asking(remote, owner.clone()));
                 }
             }
         }
         tokio::time::sleep(TRY_EVERY).await;
     }
-    let process = last.map(|owner| owner.pid);
-    let who = process.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+    let process = last.as_ref().map(|owner| owner.pid);
+    let who = match &last {
+        None => "another process".to_owned(),
+        Some(owner) => format!("process {}, since {},", owner.pid, wonder_core::Time(owner.since).to_text()),
+    };
     let message = format!("{who} owns {} but does not answer", options.home.display());
     Err(EngineError::new(ErrorCode::Storage, message)
-        .help("If it hangs, end it; its runs are safe.")
+        .help("Nothing was changed. If it is stopped, let it go on or end it; its runs are safe.")
         .because(Cause::OwnerSilent { process }))
 }
 
-fn answers(owner: &Owner) -> bool {
-    private::refuse_link(&owner.socket).is_ok()
-        && std::os::unix::net::UnixStream::connect(&owner.socket).is_ok()
+/// The owner, if it answers: a process that is stopped holds its lock and its socket, and says nothing.
+async fn reached(owner: &Owner) -> Option<Remote> {
+    private::refuse_link(&owner.socket).ok()?;
+    let remote = Remote::new(owner);
+    remote.answers().await.then_some(remote)
 }
 
 async fn look(options: &Options) -> Reply<Access> {
-    if let Some(owner) = lock::owner(&options.home).filter(answers) {
-        return Ok(Access::Asking(Remote::new(owner.socket.clone()), owner));
+    if let Some(owner) = lock::owner(&options.home)
+        && let Some(remote) = reached(&owner).await
+    {
+        return Ok(Access::Asking(remote, owner));
     }
     bring_forward(options)?;
     fire_overdue(options)?;

@@ -25,6 +25,8 @@ pub(crate) enum Embedded {
     Adopt {
         run: String,
     },
+    /// Whether anybody answers.
+    Hello,
 }
 
 impl From<Request> for Embedded {
@@ -34,10 +36,21 @@ impl From<Request> for Embedded {
 }
 
 impl Embedded {
+    /// How long the answer may be waited for because it was asked to wait.
+    pub(crate) fn wait_ms(&self) -> u64 {
+        match self {
+            Embedded::Ask { request: Request::Wait { wait_ms, .. }, .. } => *wait_ms,
+            Embedded::Ask { request: Request::Start(start), .. } => start.wait_ms,
+            Embedded::Ask { request: Request::Follow(follow), .. } => follow.wait_ms,
+            _ => 0,
+        }
+    }
+
     /// The run that it sets going is to be carried on.
     pub(crate) fn drives(&self) -> bool {
         match self {
             Embedded::Adopt { .. } => true,
+            Embedded::Hello => false,
             Embedded::Ask { request, drive } => {
                 let sets_going = matches!(
                     request,

@@ -67,6 +67,7 @@ impl Host {
     pub(crate) async fn asked(&self, asked: Embedded) -> Reply<Response> {
         match asked {
             Embedded::Ask { request, drive } => self.answer(request, drive).await,
+            Embedded::Hello => Err(EngineError::internal("the socket answers this")),
             Embedded::Adopt { run } => {
                 let run = self.resolve(run).await?;
                 self.found(Embedded::Adopt { run: run.clone() }, run).await

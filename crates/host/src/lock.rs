@@ -34,6 +34,9 @@ impl Drop for Ownership {
 pub(crate) struct Owner {
     pub(crate) pid: u32,
     pub(crate) socket: PathBuf,
+    /// Since when, in milliseconds since 1970.
+    #[serde(default)]
+    pub(crate) since: i64,
 }
 
 pub(crate) enum Claim {
@@ -55,7 +58,8 @@ pub(crate) fn claim(home: &Path) -> Reply<Claim> {
     private::refuse_link(&socket)?;
     // Of an owner that died.
     drop(std::fs::remove_file(&socket));
-    let owner = Owner { pid: std::process::id(), socket: socket.clone() };
+    let since = crate::Clock::System.now().0;
+    let owner = Owner { pid: std::process::id(), socket: socket.clone(), since };
     let text = serde_json::to_string(&owner).expect("a path is JSON");
     let write = |file: &mut File| -> std::io::Result<()> {
         file.set_len(0)?;

@@ -17,11 +17,17 @@ use wonder_engine::{Cause, EngineError, ErrorCode, Reply, Response};
 
 use crate::embedded::Embedded;
 use crate::host::Host;
+use crate::lock::Owner;
 use crate::private;
 use crate::store::unreachable_file;
 
 /// One request or answer: a definition of 100 000 nodes fits many times.
 const MESSAGE_BYTES_MAX: u64 = 512 << 20;
+
+/// How long an owner may take to say that it is there.
+const HELLO_WITHIN: Duration = Duration::from_secs(2);
+/// How long it may take over an answer, beside the time that it was asked to wait: a disk may be slow.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long answers that are on their way are waited for at the end.
 const LAST_ANSWERS: Duration = Duration::from_millis(250);
@@ -31,6 +37,8 @@ const LAST_ANSWERS: Duration = Duration::from_millis(250);
 enum Answered {
     Ok(Response),
     Err(EngineError),
+    /// To somebody who only wanted to know whether anybody answers.
+    Here,
 }
 
 pub(crate) fn bind(path: &Path) -> Reply<StdListener> {
@@ -131,6 +139,9 @@ async fn answer(line: &str, host: &Host, reader: &mut BufReader<OwnedReadHalf>) 
             return Some(Answered::Err(error));
         }
     };
+    if matches!(asked, Embedded::Hello) {
+        return Some(Answered::Here);
+    }
     let mut gone = [0; 1];
     tokio::select! {
         answer = host.asked(asked) => Some(match answer {
@@ -145,21 +156,39 @@ async fn answer(line: &str, host: &Host, reader: &mut BufReader<OwnedReadHalf>) 
 #[derive(Debug)]
 pub(crate) struct Remote {
     socket: PathBuf,
+    process: u32,
     /// Connections that nobody uses just now.
     idle: Mutex<Vec<BufReader<UnixStream>>>,
 }
 
 impl Remote {
-    pub(crate) fn new(socket: PathBuf) -> Remote {
-        Remote { socket, idle: Mutex::default() }
+    pub(crate) fn new(owner: &Owner) -> Remote {
+        Remote { socket: owner.socket.clone(), process: owner.pid, idle: Mutex::default() }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<BufReader<UnixStream>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether its process answers at all: one that is stopped is there and does not.
+    pub(crate) async fn answers(&self) -> bool {
+        // An owner of another version does not know the question; that is an answer too.
+        let asked = self.exchange(&Embedded::Hello);
+        matches!(tokio::time::timeout(HELLO_WITHIN, asked).await, Ok(Ok(_)))
+    }
+
     pub(crate) async fn asked(&self, asked: Embedded) -> Reply<Response> {
-        let mut text = serde_json::to_vec(&asked).map_err(|e| EngineError::internal(e.to_string()))?;
+        let patience = ANSWER_WITHIN + Duration::from_millis(asked.wait_ms());
+        match tokio::time::timeout(patience, self.exchange(&asked)).await {
+            Ok(Ok(Answered::Ok(response))) => Ok(response),
+            Ok(Ok(Answered::Err(error))) | Ok(Err(error)) => Err(error),
+            Ok(Ok(Answered::Here)) => Err(EngineError::internal("the owner answered another question")),
+            Err(_) => Err(EngineError::owner_silent(self.process, patience.as_secs())),
+        }
+    }
+
+    async fn exchange(&self, asked: &Embedded) -> Reply<Answered> {
+        let mut text = serde_json::to_vec(asked).map_err(|e| EngineError::internal(e.to_string()))?;
         text.push(b'\n');
         let kept = self.idle().pop();
         let mut stream = match kept {
@@ -175,10 +204,7 @@ impl Remote {
         };
         // Dropped in the middle of a question, a connection is closed: the owner notices.
         self.idle().push(stream);
-        match answer {
-            Answered::Ok(response) => Ok(response),
-            Answered::Err(error) => Err(error),
-        }
+        Ok(answer)
     }
 }
 

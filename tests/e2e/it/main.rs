@@ -15,5 +15,6 @@ mod mutations;
 mod once;
 mod place;
 mod projects;
+mod stopped;
 mod storage;
 mod timeouts;

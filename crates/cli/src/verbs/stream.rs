@@ -35,21 +35,23 @@ struct EventJson<'e> {
 }
 
 pub(crate) async fn events(args: EventsArgs, session: &Session) -> Result<Exit, Fault> {
-    let mut interrupts = Interrupts::listen();
-    look(session, async |engine| {
+    let printing = look(session, async |engine| {
         if args.all {
-            return tokio::select! {
-                done = print_all_events(engine, &args, session) => done,
-                () = interrupts.next() => Ok(Exit::Interrupted),
-            };
+            return print_all_events(engine, &args, session).await;
         }
         let run = found(engine, args.run.clone(), &session.screen).await?.row.run;
-        tokio::select! {
-            done = print_events(engine, &run, &args, session) => done,
-            () = interrupts.next() => Ok(Exit::Interrupted),
-        }
-    })
-    .await
+        print_events(engine, &run, &args, session).await
+    });
+    until_interrupted(printing).await
+}
+
+/// Ctrl-C ends it wherever it is, also before an engine has answered.
+async fn until_interrupted(printing: impl Future<Output = Result<Exit, Fault>>) -> Result<Exit, Fault> {
+    let mut interrupts = Interrupts::listen();
+    tokio::select! {
+        done = printing => done,
+        () = interrupts.next() => Ok(Exit::Interrupted),
+    }
 }
 
 async fn print_events(
@@ -121,19 +123,14 @@ fn is_last(updates: &Updates, nothing: bool, run: &str, follow: bool) -> bool {
 }
 
 pub(crate) async fn logs(args: LogsArgs, session: &Session) -> Result<Exit, Fault> {
-    let mut interrupts = Interrupts::listen();
-    look(session, async |engine| {
+    let printing = look(session, async |engine| {
         let view = found(engine, args.run.clone(), &session.screen).await?;
         if let Some(node) = &args.node {
             must_be_node(engine, &view, ("--node", node)).await?;
         }
-        let run = view.row.run;
-        tokio::select! {
-            done = print_logs(engine, &run, &args, session) => done,
-            () = interrupts.next() => Ok(Exit::Interrupted),
-        }
-    })
-    .await
+        print_logs(engine, &view.row.run, &args, session).await
+    });
+    until_interrupted(printing).await
 }
 
 /// A name that no node has is a mistake, not a node that said nothing.

@@ -24,6 +24,7 @@ impl Driver {
         }
         let (request, drive) = match asked {
             Embedded::Ask { request, drive } => (request, drive),
+            Embedded::Hello => return reply.answer(Ok(None)),
             Embedded::Adopt { run } => {
                 let run: Name = run.into();
                 let adopted = self.adopt(turn, &run).map(|()| run);
