@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::inputs;
 use crate::screen::{Screen, now};
 use crate::session::Session;
+use crate::verbs::last::found;
 use crate::verbs::look::look;
 use crate::view::cost::{self, BillJson, TotalsJson};
 
@@ -23,7 +24,7 @@ pub(crate) async fn cost(args: CostArgs, session: &Session) -> Result<Exit, Faul
 }
 
 async fn of_run(engine: &dyn Engine, run: &str, attempts: bool, screen: &Screen) -> Result<Exit, Fault> {
-    let view = engine.find(run.to_owned()).await?;
+    let view = found(engine, run.to_owned(), screen).await?;
     let definition = engine.definition(view.row.run.clone()).await?;
     let run_tree = engine.tree(&view.row.run).await?;
     let page = screen.page();

@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::verbs::draw::definition;
+use crate::verbs::last::chosen;
 use crate::verbs::look::look;
 use crate::verbs::run::{read_to_look_at, text_of};
 use crate::view::paint::Tone;
@@ -114,7 +115,11 @@ pub(crate) fn graph(args: &GraphArgs, session: &Session) -> Result<Exit, Fault> 
 }
 
 async fn graph_of_run(run: &str, session: &Session) -> Result<Arc<Graph>, Fault> {
-    look(session, async |engine| definition(engine, run).await).await
+    look(session, async |engine| {
+        let run = chosen(engine, run.to_owned(), &session.screen).await?;
+        definition(engine, &run).await
+    })
+    .await
 }
 
 pub(crate) fn schema(screen: &Screen) -> Result<Exit, Fault> {

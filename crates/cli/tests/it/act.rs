@@ -76,3 +76,40 @@ nodes:
     assert_snapshot!("retry_other_past", home.wonder(&["retry", "last", "--definition", "renamed.yaml"]));
     assert_snapshot!("retry_definition", home.wonder(&["retry", "last", "--definition", "flow.yaml"]));
 }
+
+#[test]
+fn a_fork_counts_only_its_own_work() {
+    let home = Home::with(
+        r#"
+name: forked
+nodes:
+  first: {mock: {output: {n: 1}}, next: [{to: second}]}
+  second: {mock: {output: {n: 2}}}
+"#,
+    );
+    let run = home.json(&["run", "flow.yaml", "-o", "json"])["run"].clone();
+    let fork = home.json(&["fork", run.as_str().unwrap(), "--from", "second", "-o", "json"]);
+    assert_snapshot!("show_fork", home.wonder(&["show", fork["run"].as_str().unwrap()]));
+    let shown = home.json(&["show", fork["run"].as_str().unwrap(), "-o", "json"]);
+    let (started, ended) = (shown["started_at"].as_u64().unwrap(), shown["ended_at"].as_u64().unwrap());
+    assert_eq!(shown["duration_ms"].as_u64().unwrap(), ended - started);
+    let copied = shown["nodes"][0]["ended_at"].as_u64().unwrap();
+    assert!(copied <= started, "it begins where it was forked");
+}
+
+#[test]
+fn a_retry_does_not_count_what_lay_between() {
+    let home = Home::with("name: mends\nnodes: {a: {shell: {command: \"test -e mended\"}, timeout: 20s}}\n");
+    home.wonder(&["run", "flow.yaml"]);
+    home.write("mended", "");
+    home.wonder(&["retry", "last"]);
+    let shown = home.json(&["show", "-o", "json"]);
+    let events = home.text(&["events", "last", "-o", "json"]);
+    let at = |kind: &str| -> u64 {
+        let lines = events.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        lines.rev().find(|event| event["kind"] == kind).unwrap()["at"].as_u64().unwrap()
+    };
+    let own = (at("run_failed") - at("run_started")) + (at("run_completed") - at("run_retried"));
+    assert_eq!(shown["duration_ms"].as_u64().unwrap(), own);
+    assert_eq!(home.json(&["retry", "last", "-o", "json"])["error"]["code"], "conflict");
+}
