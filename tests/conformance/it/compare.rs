@@ -9,7 +9,8 @@ use wonder_core::run::RunStatus;
 use wonder_core::state::Place;
 use wonder_core::time::Time;
 use wonder_core::value::Value;
-use wonder_engine::{Status, WaitView};
+use wonder_engine::timeline::Timeline;
+use wonder_engine::{Status, WaitView, WhyReason};
 use wonder_sim::diff;
 use wonder_sim::host::ScenarioHost;
 use wonder_sim::world::{Hosted, World};
@@ -66,9 +67,13 @@ fn views(simulated: &World, embedded: &mut World<Embedded>) -> Vec<String> {
             Ok(view) => compare(format!("the view of {id}"), expected(id, simulated), shown(&view)),
             Err(error) => compare(format!("the view of {id}"), expected(id, simulated), error.to_string()),
         }
-        let why: Vec<String> = hosted.run.why().iter().map(ToString::to_string).collect();
+        let why: Vec<String> = if hosted.run.status().is_end() {
+            let ended = WhyReason::of_end(&hosted.run, &Timeline::of(&hosted.log));
+            ended.iter().map(|reason| format!("{reason:?}")).collect()
+        } else {
+            hosted.run.why().iter().map(ToString::to_string).collect()
+        };
         let told = host.why(id).unwrap_or_else(|error| vec![error.to_string()]);
-        let why = if hosted.run.status().is_end() { Vec::new() } else { why };
         compare(format!("what {id} waits for"), why.join("\n"), told.join("\n"));
     }
     let gates = |(id, hosted): &(&Name, &Hosted)| -> Vec<String> {
