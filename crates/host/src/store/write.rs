@@ -268,19 +268,7 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
             params![d.id, &*d.name, d.version, d.hash, d.bundle, d.created_at],
         ),
         Write::RunInsert(r) => insert_run(connection, r),
-        Write::RunUpdate(r) => run(
-            "UPDATE runs SET status = ?2, ended_at = ?3, usd_micros = ?4, tokens = ?5, wake_at = ?6, \
-             closed_ms = ?7 WHERE no = ?1",
-            params![
-                r.no,
-                r.status.as_str(),
-                r.ended_at,
-                r.usd_micros as i64,
-                r.tokens as i64,
-                r.wake_at,
-                r.closed_ms as i64
-            ],
-        ),
+        Write::RunUpdate(r) => update_run(connection, r),
         Write::GateOpened(g) => open_gate(connection, g),
         Write::GateClosed { run: no, gate } => {
             run("UPDATE gates SET open = 0 WHERE run = ? AND gate = ?", params![no, gate])
@@ -357,6 +345,23 @@ fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
     ])?;
     let mut label = connection.prepare_cached("INSERT INTO labels VALUES (?, ?, ?)")?;
     r.labels.iter().try_for_each(|(key, value)| label.execute(params![key, value, r.no]).map(drop))
+}
+
+fn update_run(connection: &Connection, r: &RunUpdate) -> rusqlite::Result<()> {
+    let sql = "UPDATE runs SET status = ?2, ended_at = ?3, usd_micros = ?4, tokens = ?5, wake_at = ?6, \
+             closed_ms = ?7 WHERE no = ?1";
+    connection
+        .prepare_cached(sql)?
+        .execute(params![
+            r.no,
+            r.status.as_str(),
+            r.ended_at,
+            r.usd_micros as i64,
+            r.tokens as i64,
+            r.wake_at,
+            r.closed_ms as i64
+        ])
+        .map(drop)
 }
 
 fn open_gate(connection: &Connection, g: &GateRow) -> rusqlite::Result<()> {
