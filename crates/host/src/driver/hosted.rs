@@ -12,7 +12,7 @@ use wonder_core::{Run, RunStatus, Time, TokenStatus};
 use wonder_engine::{EngineError, ErrorCode, Forked, Reply, Status};
 
 use super::statistics::NodeStatistics;
-use super::{Driver, Turn, panic_text, quiet_alone};
+use super::{Driver, HostEvent, Turn, panic_text, quiet_alone};
 use crate::store::{Reader, RunUpdate, StoredRun};
 
 /// A run that sleeps longer than this leaves memory.
@@ -196,12 +196,19 @@ impl Driver {
                 // Its parent has not heard of its end yet; or tasks of it still stop, and each of them will report:
                 // that costs the same for every one of them only if the run is there to hear it.
                 let untold = hosted.parent.is_some() && !hosted.end_told;
-                if untold || self.executor.has_tasks_of(&id) || self.is_kept_after_end(&id) {
+                if untold || self.will_hear_reports_of(&id) || self.is_kept_after_end(&id) {
                     continue;
                 }
             }
             self.runs.remove(&id);
         }
+    }
+
+    /// Tasks of it are out, or their reports wait for the next turn.
+    fn will_hear_reports_of(&self, id: &Name) -> bool {
+        let of_run = |event: &HostEvent| matches!(event, HostEvent::Report { key, .. } if key.run == *id);
+        let owed = self.runs.get(id).is_some_and(|hosted| !hosted.run.state().out.is_empty());
+        owed && (self.executor.has_tasks_of(id) || self.backlog.iter().any(of_run))
     }
 
     fn is_kept_after_end(&mut self, id: &Name) -> bool {

@@ -54,3 +54,22 @@ nodes:
     let commits = host.connection.written().await.commits - before.commits;
     assert!(commits <= 303, "{commits} commits");
 }
+
+/// More tasks than one turn takes were in line when their run failed, and each is answered as cancelled: no turn reads the
+/// run again for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_never_began_are_answered_by_the_run_in_memory() {
+    let host = TestHost::new().await;
+    let file = "
+wonder: 1
+name: wide
+nodes:
+  spread: {assert: 'true', fan_out: all, next: [{to: broken}, {to: work, spawn_count: 6000}]}
+  broken: {mock: {error: internal}}
+  work: {mock: {delay: 1h}}
+";
+    let view = host.run(file, "{}").await;
+    assert_eq!(view.row.status.as_str(), "failed");
+    assert_eq!(host.connection.settled().await.unwrap().tasks_out, 0);
+    assert_eq!(host.connection.written().await.runs_loaded, 0);
+}
