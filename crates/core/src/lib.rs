@@ -87,7 +87,8 @@ pub mod task;
 pub use wonder_graph as graph;
 pub use wonder_graph::schedule;
 pub use wonder_lang::{
-    cost, def, error, expr, foreign, limits, path, problem, schema, template, terms, time, value,
+    command_line, cost, def, error, expr, foreign, limits, path, problem, schema, template, terms, time,
+    value,
 };
 
 pub use child_start::{child_id, child_input, child_refused, child_start, child_unknown};

@@ -2,7 +2,9 @@
 //! compiled ([`crate::compile`]) and never judged again, so a stricter check of tomorrow cannot reach a run of
 //! today.
 
+mod absent;
 mod actions;
+mod commands;
 mod fields;
 mod joins;
 mod mapping;
@@ -16,12 +18,14 @@ mod secrets;
 mod tasks;
 mod times;
 mod types;
+mod written;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use self::actions::CheckedAction;
 use self::types::Written;
+use self::written::KnownRun;
 use crate::Mutation;
 use crate::codes;
 use crate::flow::Flow;
@@ -97,6 +101,7 @@ struct Checker<'a, 's> {
     shape: &'s Shape<'a>,
     flow: &'s Flow,
     scopes: &'s Scopes,
+    known: KnownRun,
 }
 
 /// Every problem of a bundle and of what a run adds to it, and the texts that were parsed on the way. Which of them
@@ -128,7 +133,8 @@ pub(super) fn check<'a>(
     check.models();
     check.actions();
     bundle.prompts.values().for_each(|prompt| check.prompt(prompt));
-    let mut checker = Checker { check, shape, flow, scopes };
+    let known = check.known_run(shape, mutations);
+    let mut checker = Checker { check, shape, flow, scopes, known };
     checker.whole();
     let mut check = checker.check;
     (check.finish(), check.parsed)
@@ -159,9 +165,10 @@ impl Checker<'_, '_> {
             if let Some(schema) = &output_schema {
                 self.check.output_fits(tree, schema);
             }
-            self.check.tree(tree, &self.scopes.of_output(), &self.scopes.items);
+            let scope = self.scopes.of_output().knowing(self.known.roots());
+            self.check.tree(tree, &scope, &self.scopes.items);
         }
-        self.rules(&workflow.on_error, &self.scopes.of_rules());
+        self.rules(&workflow.on_error, &self.scopes.of_rules().knowing(self.known.roots()));
         self.joins(schemas);
         // One that was written on a node has been looked at there.
         let on_nodes = shape.slots.iter().filter_map(|slot| slot.def).filter(|def| def.inline != Inline::No);
@@ -171,7 +178,8 @@ impl Checker<'_, '_> {
         }
         // A run that has not started has an input and nothing else.
         if let Some(key) = workflow.concurrency.as_ref().and_then(|concurrency| concurrency.key.as_ref()) {
-            self.check.expr_in(key, &Scope::of(INPUT), &self.scopes.items);
+            let scope = Scope::of(INPUT).knowing(self.known.roots());
+            self.check.expr_in(key, &scope, &self.scopes.items);
         }
     }
 }
@@ -207,6 +215,7 @@ impl Check<'_> {
     fn prompt(&mut self, prompt: &PromptSpec) {
         for text in prompt.system.iter().chain([&prompt.template]) {
             self.template(text);
+            self.words_of_template(text);
         }
         self.schema(prompt.requires.as_ref(), "`requires`");
         self.schema(prompt.produces.as_ref(), "`produces`");

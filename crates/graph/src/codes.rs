@@ -45,6 +45,9 @@ codes! {
     RETRY_AFTER_ONCE = "E0131", "a retry of what may happen only once";
     BAD_FIELDS = "E0132", "fields of an action that do not go together";
     NO_STEPS = "E0133", "a task without steps";
+    BAD_URL = "E0135", "a URL without a scheme";
+    UNKNOWN_METHOD = "E0136", "an unknown HTTP method";
+    MISPLACED_VALUE = "E0137", "a value where a command line can take none";
     BAD_EXPRESSION = "E0140", "an expression that does not parse";
     UNDECLARED_IN_EXPRESSION = "E0141", "an expression reads an undeclared name";
     BAD_TEMPLATE = "E0142", "a template that does not parse";
@@ -54,8 +57,12 @@ codes! {
     BAD_TARGET = "E0146", "not a target path";
     SCHEMA_FORBIDS = "E0147", "a mapping that a schema forbids";
     MISSING_INPUT = "E0148", "a required input is not mapped";
+    UNKNOWN_FILTER = "E0149", "an unknown filter, test or function in a template";
     BAD_SCHEMA = "E0150", "an invalid JSON Schema";
     REMOTE_REF = "E0151", "a remote `$ref`";
+    NO_SUCH_INPUT = "E0152", "an input that is never there";
+    NEVER_WRITTEN = "E0153", "a part of `state` that nobody writes";
+    NO_SUCH_FIELD = "E0154", "a field that is never there";
     TIMEOUT_ORDER = "E0160", "timeouts in the wrong order";
     ZERO_LIMIT = "E0161", "a limit of zero";
     EMPTY_BUDGET = "E0162", "a budget of nothing";
@@ -69,6 +76,8 @@ codes! {
     UNJOINED_WRITES = "W0202", "writes that stay in their branch";
     CLEAR_SECRET = "W0203", "a secret in clear";
     NO_TIMEOUT = "W0204", "an external action without a timeout";
+    PERHAPS_NEVER_WRITTEN = "W0205", "a part of `state` that perhaps nobody writes";
+    UNDECLARED_FIELD = "W0206", "a field that is not declared and looks like a slip";
     IDLE_RETRY = "W0210", "a `retry` that nothing can trigger";
     NO_RETRY = "W0211", "`on_failure: retry` in a task without `retry`";
 }

@@ -12,6 +12,7 @@ pub mod codes;
 mod compile;
 mod evaluate;
 mod flow;
+mod known;
 mod mutate;
 pub mod names;
 mod parsed;

@@ -12,6 +12,7 @@ pub(super) struct Reading {
     spot: Spot,
     pub(super) kind: TextKind,
     prompt: Option<Name>,
+    minds_absence: bool,
 }
 
 /// One path that a text reads, and where that text stands.
@@ -22,11 +23,13 @@ pub(super) struct Use<'t> {
     pub(super) template: bool,
     /// The prompt it stands in, when that is named from elsewhere.
     pub(super) prompt: Option<&'t str>,
+    /// The text deals with what may be absent.
+    pub(super) minds_absence: bool,
 }
 
 impl<'t> Use<'t> {
-    pub(super) fn expr(read: &'t Read, text: &'t Text) -> Use<'t> {
-        Use { read, text: &text.text, spot: text.spot, template: false, prompt: None }
+    pub(super) fn expr(read: &'t Read, text: &'t Text, minds_absence: bool) -> Use<'t> {
+        Use { read, text: &text.text, spot: text.spot, template: false, prompt: None, minds_absence }
     }
 }
 
@@ -38,6 +41,7 @@ impl Reading {
             spot: self.spot,
             template: matches!(self.kind, TextKind::Template | TextKind::CalleeTemplate),
             prompt: self.prompt.as_deref(),
+            minds_absence: self.minds_absence,
         }
     }
 }
@@ -54,5 +58,6 @@ fn of_text(text: &ActionText) -> impl Iterator<Item = Reading> {
         spot: text.prompt.as_ref().map_or(text.text.spot, |name| name.spot),
         kind: text.kind,
         prompt: text.prompt.as_ref().map(|name| name.text.clone()),
+        minds_absence: text.minds_absence,
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::flow::Flow;
+use super::known::KnownRoots;
 use super::shape::{Shape, Slot};
 use wonder_lang::def::{Name, Tree};
 
@@ -70,6 +71,8 @@ pub(super) struct Scope {
     pub(super) keys: Vec<Name>,
     /// The input is mapped by an expression: its keys are not known before the run.
     pub(super) anything: bool,
+    /// What is known of the roots before the run; only checks ask.
+    pub(super) known: KnownRoots,
 }
 
 impl Scope {
@@ -79,6 +82,10 @@ impl Scope {
 
     pub(super) fn with(&self, roots: u16) -> Scope {
         Scope { roots: self.roots | roots, ..self.clone() }
+    }
+
+    pub(super) fn knowing(self, known: KnownRoots) -> Scope {
+        Scope { known, ..self }
     }
 
     /// The keys of a mapped input as well.

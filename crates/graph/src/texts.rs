@@ -33,6 +33,8 @@ pub(super) struct ActionText {
     /// The prompt spec that it is a text of, as the action names it.
     pub(super) prompt: Option<Text>,
     pub(super) reads: Vec<Read>,
+    /// It deals with what may be absent.
+    pub(super) minds_absence: bool,
 }
 
 /// What does not compile, and why.
@@ -165,17 +167,19 @@ impl<'p> Texts<'p> {
 
     fn compile_template(&mut self, place: Place<'_>, text: &Text) -> Option<Template> {
         let template = self.parsed.template(text);
-        self.keep(place, text, template.as_ref().map_or(&[], Template::reads));
+        let minds = template.as_ref().is_ok_and(Template::minds_absence);
+        self.keep(place, text, template.as_ref().map_or(&[], Template::reads), minds);
         template.map_err(|error| self.bad.push(BadText::Template(text.clone(), error))).ok()
     }
 
     fn compile_expr(&mut self, place: Place<'_>, text: &Text) -> Option<Expr> {
         let expr = self.parsed.expr(text);
-        self.keep(place, text, expr.as_ref().map_or(&[], Expr::reads));
+        let minds = expr.as_ref().is_ok_and(Expr::minds_absence);
+        self.keep(place, text, expr.as_ref().map_or(&[], Expr::reads), minds);
         expr.map_err(|error| self.bad.push(BadText::Expr(text.clone(), error))).ok()
     }
 
-    fn keep(&mut self, (field, key, kind): Place<'_>, text: &Text, reads: &[Read]) {
+    fn keep(&mut self, (field, key, kind): Place<'_>, text: &Text, reads: &[Read], minds_absence: bool) {
         self.found.push(ActionText {
             field,
             key: key.cloned(),
@@ -183,6 +187,7 @@ impl<'p> Texts<'p> {
             text: text.clone(),
             prompt: self.prompt.clone(),
             reads: reads.to_vec(),
+            minds_absence,
         });
     }
 }

@@ -70,11 +70,13 @@ impl Problem {
 
 /// The known name nearest to `name`, if one is near enough to be what was meant.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let far = name.chars().count() / 3 + 1;
+    let length = name.chars().count();
+    let far = length / 3 + 1;
     known
         .into_iter()
         .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|(d, _)| *d <= far)
+        // Where every letter was replaced, nothing of the name is left.
+        .filter(|(d, _)| *d <= far && *d < length)
         .min_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(b.1)))
         .map(|(_, candidate)| candidate)
 }
@@ -106,6 +108,7 @@ mod tests {
     fn the_nearest_name_is_a_likely_slip_and_nothing_else() {
         assert_eq!(nearest("jugde", ["judge", "draft"]), Some("judge"));
         assert_eq!(nearest("colour", ["retry", "nodes"]), None);
+        assert_eq!(nearest("x", ["a", "b"]), None);
         assert_eq!(nearest("output_maping", ["input_mapping", "output_mapping"]), Some("output_mapping"));
     }
 }

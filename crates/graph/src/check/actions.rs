@@ -35,6 +35,7 @@ impl Check<'_> {
         }
         self.remote_schemas(def);
         self.secrets(&texts);
+        self.texts_of(def, &texts);
         CheckedAction { readings: readings::of_texts(&texts), action }
     }
 

@@ -111,9 +111,8 @@ impl Check<'_> {
         if http.json.is_some() && http.body.is_some() {
             self.bad_fields(spot, "`http_request` has `json` and `body`", "expected one of the two");
         }
-        if http.url.as_str().trim().is_empty() {
-            self.bad_fields(http.url.spot, "`url` is empty", "expected an address");
-        }
+        self.address(&http.url);
+        http.method.iter().for_each(|method| self.method(method));
         self.zero(http.max_bytes, spot, "`max_bytes`");
         for expected in http.expect.iter().filter(|expected| !is_status(expected)) {
             let message = format!("`expect` has {expected}, which is no status");

@@ -72,7 +72,7 @@ impl Checker<'_, '_> {
 
     fn merge(&mut self, arrow: &Arrow<'_>, sync: &Synchronization, schemas: Option<Schemas<'_>>) {
         let Some(merge) = &sync.merge else { return };
-        let scope = self.scopes.of[arrow.from.0 as usize].with(BRANCH);
+        let scope = self.scopes.of[arrow.from.0 as usize].with(BRANCH).knowing(self.known.roots());
         merge.source.iter().for_each(|text| drop(self.check.expr_in(text, &scope, &self.scopes.items)));
         let Some(target) = self.check.target(&merge.target) else { return };
         if let Some(schemas) = schemas {

@@ -15,7 +15,7 @@ impl Check<'_> {
     pub(super) fn expr_in(&mut self, text: &Text, scope: &Scope, items: &Items) -> Option<Expr> {
         let expr = self.expr(text)?;
         for read in expr.reads() {
-            self.read(&Use::expr(read, text), scope, items);
+            self.read(&Use::expr(read, text, expr.minds_absence()), scope, items);
         }
         Some(expr)
     }

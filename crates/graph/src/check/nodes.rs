@@ -1,11 +1,14 @@
 //! Nodes: what goes in, what comes out, and whether the schemas allow it.
 
+use std::sync::Arc;
+
 use super::Checker;
 use super::tasks::Place;
 use super::types::Written;
 use crate::codes;
 use crate::compile::is_lone_action;
-use crate::scope::{ERROR, RESULT, Scope, of_steps};
+use crate::known::{Known, KnownRoots};
+use crate::scope::{ERROR, OF_TASK, RESULT, Scope, of_steps};
 use crate::shape::Part;
 use wonder_lang::def::{Implementation, Inline, NodeDef, TaskDef, Text};
 use wonder_lang::problem::Problem;
@@ -35,7 +38,7 @@ impl<'a> Checker<'a, '_> {
 
     fn performed(&mut self, at: usize, def: &'a NodeDef, task_def: Option<&'a TaskDef>) {
         let scopes = self.scopes;
-        let scope = &scopes.of[at];
+        let scope = &scopes.of[at].clone().knowing(self.known.roots());
         self.rules(&def.on_error, &scope.with(ERROR));
         self.check.node_times(def, task_def);
         if let Some(mapping) = &def.input_mapping {
@@ -56,7 +59,13 @@ impl<'a> Checker<'a, '_> {
         let mapping = def.input_mapping.as_ref();
         let place = match mapping {
             _ if is_lone_action(def, task_def) => Place::Action { node: scope, mapping },
-            Some(_) => Place::Steps(Scope::of(crate::scope::OF_TASK)),
+            Some(mapping) => {
+                let input = Known::of_mapping(mapping, "the input_mapping").with("feedback");
+                Place::Steps(
+                    Scope::of(OF_TASK)
+                        .knowing(KnownRoots { input: Arc::new(input), ..KnownRoots::default() }),
+                )
+            }
             None => Place::Steps(of_steps(scope)),
         };
         self.check.task(&def.task.text, task_def, &place, &self.scopes.items);
@@ -79,7 +88,7 @@ impl<'a> Checker<'a, '_> {
 
     fn output(&mut self, at: usize, def: &'a NodeDef, task: Option<&'a TaskDef>, schemas: Written<'_>) {
         let outside = self.flow.outside(at) && !self.flow.gave_up;
-        let scope = self.scopes.of[at].with(RESULT);
+        let scope = self.scopes.of[at].with(RESULT).knowing(self.known.roots_after(at));
         let only = task.and_then(|task| match &task.steps[..] {
             [only] => self.check.actions.get(&only.action.text).cloned(),
             _ => None,

@@ -5,6 +5,7 @@ use crate::codes;
 use crate::readings::Use;
 use crate::scope::{Items, NEEDS, NeedsOf, STATE, Scope};
 use wonder_lang::problem::{Problem, nearest};
+use wonder_lang::template::{Named, NamedKind, Template};
 
 impl Check<'_> {
     /// Reports a read of something that is not visible here.
@@ -13,13 +14,17 @@ impl Check<'_> {
         if !scope.sees(items, root) {
             return self.undeclared(used, scope, items);
         }
-        if root != "needs" || scope.roots & NEEDS == 0 {
+        // A key of a mapped input hides the root of that name.
+        if scope.keys.iter().any(|key| &**key == root) {
             return;
         }
-        let (NeedsOf::These(known), Some(wanted)) = (&scope.needs, used.read.path.first()) else { return };
-        if known.binary_search(wanted).is_ok() {
-            return;
-        }
+        let unneeded = match (&scope.needs, used.read.path.first()) {
+            (NeedsOf::These(known), Some(wanted)) if root == "needs" && scope.roots & NEEDS != 0 => {
+                known.binary_search(wanted).is_err().then_some((known, wanted))
+            }
+            _ => None,
+        };
+        let Some((known, wanted)) = unneeded else { return self.absent(used, scope) };
         let problem = Problem::error(
             codes::NOT_NEEDED,
             used.spot,
@@ -38,6 +43,10 @@ impl Check<'_> {
 
     fn undeclared(&mut self, used: &Use<'_>, scope: &Scope, items: &Items) {
         let root = &*used.read.root;
+        if used.template && calls_unknown(used.text, root) {
+            // Said of the template: it is no variable but a function that there is not.
+            return;
+        }
         let visible = scope.visible(items);
         let code =
             if used.template { codes::UNDECLARED_IN_TEMPLATE } else { codes::UNDECLARED_IN_EXPRESSION };
@@ -64,8 +73,13 @@ impl Check<'_> {
             }
             _ => match nearest(root, visible.iter().copied()) {
                 Some(name) => format!("did you mean `{name}`?"),
-                None if scope.roots & STATE != 0 => {
+                None if scope.roots & STATE != 0 && used.template => {
                     format!("what a node wrote is under `state`: `state.{root}`")
+                }
+                None if scope.roots & STATE != 0 => {
+                    format!(
+                        "a text is in quotes: `'{root}'`; what a node wrote is under `state`: `state.{root}`"
+                    )
                 }
                 None => format!("map it: `input_mapping: {{{root}: …}}`"),
             },
@@ -78,8 +92,14 @@ impl Check<'_> {
     }
 }
 
+/// Whether a template calls this as a function, and there is none of that name.
+fn calls_unknown(text: &str, name: &str) -> bool {
+    let called = |named: &Named<'_>| named.kind == NamedKind::Function && named.name == name;
+    Template::compile(text).is_ok_and(|template| template.unknown().iter().any(called))
+}
+
 /// Underlines the word itself, if it can be found.
-fn at(problem: Problem, used: &Use<'_>, word: &str) -> Problem {
+pub(super) fn at(problem: Problem, used: &Use<'_>, word: &str) -> Problem {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let found = used.text.match_indices(word).find(|(offset, _)| {
         let before = used.text[..*offset].chars().next_back();

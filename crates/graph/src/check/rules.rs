@@ -26,9 +26,12 @@ impl<'a> Checker<'a, '_> {
 
     pub(super) fn transition(&mut self, arrow: &Arrow<'a>) {
         let (scopes, written) = (self.scopes, arrow.def());
-        let from = &scopes.of[arrow.from.0 as usize];
+        let from = arrow.from.0 as usize;
+        // After a failure nothing came back.
+        let known = if arrow.on() == On::Failure { self.known.roots() } else { self.known.roots_after(from) };
+        let from = scopes.of[from].clone().knowing(known);
         // What a dag's `foreach` spreads is known before its node did anything.
-        let scope = if written.is_some() { from.with(RESULT) } else { from.clone() };
+        let scope = if written.is_some() { from.with(RESULT) } else { from };
         if let Some(def) = written {
             def.condition.iter().for_each(|text| drop(self.check.expr_in(text, &scope, &scopes.items)));
             self.spread_fields(def);
@@ -111,10 +114,16 @@ impl<'a> Checker<'a, '_> {
     fn never_taken(&mut self, at: usize) {
         let shape = self.shape;
         let arrows = shape.out[at].iter().map(|ix| &shape.arrows[ix.0 as usize]);
-        let mut always: Option<&Arrow<'_>> = None;
+        // The first that always fits: after a success, and after a failure.
+        let (mut success, mut failure): (Option<&Arrow<'_>>, Option<&Arrow<'_>>) = (None, None);
         for arrow in arrows.filter(|arrow| arrow.layer == 0) {
             let Some(def) = arrow.def() else { continue };
-            if let Some(first) = always.filter(|first| first.on() == On::Any || first.on() == def.on) {
+            let before = match def.on {
+                On::Success => success,
+                On::Failure => failure,
+                On::Any => success.and(failure),
+            };
+            if let Some(first) = before {
                 let name = |arrow: &Arrow<'_>| shape.node_of(arrow.to).reference.clone();
                 let message = format!(
                     "the transition to `{}` can never be taken: the one to `{}` always fits and comes first",
@@ -124,18 +133,25 @@ impl<'a> Checker<'a, '_> {
                 self.check.report(
                     Problem::error(codes::NEVER_TAKEN, def.to.spot, message)
                         .label("expected a condition on the one before")
-                        .help("for both write `fan_out: all` on the node; for one of them give the first a `when`"),
+                        .help(format!(
+                            "to take both, write `fan_out: all` on `{}`; to choose, give the first a condition: `{{to: {}, when: …}}`",
+                            shape.slots[at].reference,
+                            name(first)
+                        )),
                 );
-            } else if def.condition.is_none() && def.max_iterations.is_none() {
-                always = always.or(Some(arrow));
+                continue;
+            }
+            if def.condition.is_none() && def.max_iterations.is_none() {
+                success = success.or((def.on != On::Failure).then_some(arrow));
+                failure = failure.or((def.on != On::Success).then_some(arrow));
             }
         }
     }
 
     pub(super) fn unit(&mut self, shape: &UnitShape<'a>) {
         let (scopes, def) = (self.scopes, shape.def);
-        let scope = &scopes.of[shape.head.0 as usize];
-        def.when.iter().for_each(|text| drop(self.check.expr_in(text, scope, &scopes.items)));
+        let scope = scopes.of[shape.head.0 as usize].clone().knowing(self.known.roots());
+        def.when.iter().for_each(|text| drop(self.check.expr_in(text, &scope, &scopes.items)));
         let needs = shape.needs.len() as u64;
         let bad = match def.join {
             Some(Strategy::MOfN(0)) => Some("`m_of_n: 0` waits for nobody".to_owned()),

@@ -1,11 +1,13 @@
 //! Tasks and their steps: what each step may read, which depends on where its task was written.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::actions::CheckedAction;
 use super::types::Written;
 use super::{Check, Checker};
 use crate::codes;
+use crate::known::{Known, KnownRoots};
 use crate::scope::{INPUT, Items, OF_TASK, SECRET, Scope};
 use crate::texts::TextKind;
 use wonder_lang::def::{Effect, Implementation, Name, OnFailure, RetryOn, StepDef, TaskDef, Text, Tree};
@@ -34,8 +36,13 @@ impl Views {
 
     /// With an input mapping, templates see its keys; what works on a context goes on seeing that too.
     fn mapped(outer: &Scope, mapping: &Tree, on_context: bool) -> Views {
-        let both = outer.with_keys(mapping);
-        let templates = if on_context { both.clone() } else { Scope::of(INPUT).with_keys(mapping) };
+        // Which input an expression sees beside the mapped keys is for the run to say.
+        let known = KnownRoots { input: Arc::default(), ..outer.known.clone() };
+        let both = outer.with_keys(mapping).knowing(known);
+        let known = Known::of_mapping(mapping, "the input_mapping").with("feedback");
+        let known = KnownRoots { input: Arc::new(known), ..KnownRoots::default() };
+        let templates =
+            if on_context { both.clone() } else { Scope::of(INPUT).with_keys(mapping).knowing(known) };
         Views { exprs: both.clone(), templates, callee: both }
     }
 }
@@ -49,7 +56,12 @@ impl Checker<'_, '_> {
             return self.check.unknown(codes::UNKNOWN_TASK, text, "task", known);
         };
         if self.check.tasks_apart.insert(text.text.clone()) {
-            self.check.task(&text.text, def, &Place::Steps(Scope::of(OF_TASK)), &self.scopes.items);
+            let schema = def.input_schema.as_ref();
+            let input =
+                schema.map_or(Known::Anything, |s| Known::of_schema(&s.doc, "the task's input_schema"));
+            let known = KnownRoots { input: Arc::new(input.with("feedback")), ..KnownRoots::default() };
+            let place = Place::Steps(Scope::of(OF_TASK).knowing(known));
+            self.check.task(&text.text, def, &place, &self.scopes.items);
         }
     }
 }
@@ -61,6 +73,7 @@ impl Check<'_> {
         self.task_shape(name, def);
         self.task_retry(name, def);
         self.task_times(name, def);
+        let state = Arc::new(self.state_of_task(def));
         for step in &def.steps {
             let Some(known) = self.actions.get(&step.action.text).cloned() else {
                 let known = self.bundle.actions.keys().map(|name| &**name);
@@ -75,7 +88,10 @@ impl Check<'_> {
                     };
                     self.action_reads(&known, &views, items);
                 }
-                Place::Steps(scope) => self.step(step, &known, scope, items),
+                Place::Steps(scope) => {
+                    let known_roots = KnownRoots { state: Some(state.clone()), ..scope.known.clone() };
+                    self.step(step, &known, &scope.clone().knowing(known_roots), items);
+                }
             }
             if let Some(writes) = &step.output_mapping {
                 let schemas = Written { state: None, output: output_schema.as_ref() };
@@ -201,7 +217,9 @@ impl Check<'_> {
             None => self.action_reads(known, &Views::all(scope), items),
         }
         if let Some(writes) = &step.output_mapping {
-            self.writes(writes, scope, items);
+            let result = Arc::new(Known::of_action(&known.action.def));
+            let after = scope.clone().knowing(KnownRoots { result, ..scope.known.clone() });
+            self.writes(writes, &after, items);
         }
         if let Some(condition) = &step.condition {
             self.expr_in(&condition.test, scope, items);

@@ -48,6 +48,14 @@ fn model(call: Json) -> Draft {
     Draft::graph().act("a", "llm_call", call, json!({"timeout_ms": 1000}))
 }
 
+fn get(request: Json) -> Draft {
+    Draft::graph().act("a", "http_request", request, json!({"timeout_ms": 9}))
+}
+
+fn shell(command: &str) -> Draft {
+    Draft::graph().act("a", "shell", json!({"command": command}), json!({"timeout_ms": 9}))
+}
+
 fn references() -> Vec<(&'static str, Draft)> {
     let known = || json!({"models": {"fast": {"name": "fast", "model": "m"}}});
     vec![
@@ -110,6 +118,22 @@ fn shapes() -> Vec<(&'static str, Draft)> {
         ("E0118", Draft::dag().mocks(&["a"]).mock("b", json!({"needs": ["a"], "join": {"m_of_n": 2}}))),
         ("E0118", Draft::dag().mock("a", json!({"join": "any"}))),
         ("E0119", Draft::graph().mocks(&["a", "b", "c"]).nexts(&[("a", "b"), ("a", "c")])),
+        (
+            "E0119",
+            Draft::graph()
+                .mocks(&["a", "b", "c", "d"])
+                .nexts(&[("a", "b")])
+                .next("a", "c", json!({"on": "failure"}))
+                .next("a", "d", json!({"on": "any"})),
+        ),
+        (
+            "E0119",
+            Draft::graph()
+                .mocks(&["a", "b", "c", "d"])
+                .nexts(&[("a", "b")])
+                .next("a", "c", json!({"on": "failure"}))
+                .next("a", "d", json!({"on": "failure"})),
+        ),
     ]
 }
 
@@ -170,7 +194,7 @@ fn actions() -> Vec<(&'static str, Draft)> {
         ),
         ("E0132", one("assert", json!({}))),
         ("E0132", one("assert", json!({"that": "true", "score": "1", "score_at_least": 2}))),
-        ("E0132", one("assert", json!({"value": "state.x"}))),
+        ("E0132", one("assert", json!({"value": "input.x"}))),
         ("E0132", one("sleep", json!({}))),
         ("E0132", one("sleep", json!({"for": "soon"}))),
         ("E0132", model(json!({}))),
@@ -190,6 +214,16 @@ fn actions() -> Vec<(&'static str, Draft)> {
         ("E0132", one("human_gate", json!({"quorum": 0}))),
         ("E0132", one("wait_event", json!({"event": "e", "on_timeout": "default"}))),
         ("E0133", task(json!([]))),
+        ("E0135", get(json!({"url": "example.org/x"}))),
+        ("E0135", get(json!({"url": "//{{ input.host }}/x"}))),
+        ("E0135", get(json!({"url": "ftp://example.org"}))),
+        ("E0135", get(json!({"url": " "}))),
+        ("E0136", get(json!({"url": "https://example.org", "method": "GTE"}))),
+        ("E0137", shell("cat <<'EOF'\n{{ input.x }}\nEOF\n")),
+        ("E0137", shell("echo \\{{ input.x }}")),
+        ("E0149", model(json!({"prompt": "{{ input.x|len }}"}))),
+        ("E0149", model(json!({"prompt": "{% if input.x is empty %}{% endif %}"}))),
+        ("E0149", model(json!({"prompt": "{{ now() }}"}))),
         (
             "W0203",
             Draft::graph().act(
@@ -233,7 +267,7 @@ fn texts() -> Vec<(&'static str, Draft)> {
                 "a",
                 "llm_call",
                 json!({"prompt": "{{ state.x }}"}),
-                json!({"input_mapping": {"x": "state.x"}, "timeout_ms": 9}),
+                json!({"input_mapping": {"x": "input.x"}, "timeout_ms": 9}),
             ),
         ),
         (
@@ -275,6 +309,101 @@ fn texts() -> Vec<(&'static str, Draft)> {
     ]
 }
 
+/// Reads of what is never there.
+fn absences() -> Vec<(&'static str, Draft)> {
+    let closed = || json!({"type": "object", "properties": {"who": {"type": "object", "additionalProperties": false, "properties": {"name": {}}}}, "additionalProperties": false});
+    let open = || json!({"type": "object", "properties": {"question": {}}});
+    let says = |text: &str| one("assert", json!({"that": text}));
+    let shell = |keys: Json| Draft::graph().act("a", "shell", json!({"command": "x"}), keys);
+    let read = |path: &str| shell(json!({"timeout_ms": 9, "output_mapping": {"x": path}}));
+    let twice = |text: &str| {
+        Draft::graph()
+            .action("m", json!({"kind": "mock", "implementation": {"outcomes": [{"output": {"v": 1}}]}}))
+            .action("t", json!({"kind": "assert", "implementation": {"that": text}}))
+            .task("t", json!({"steps": [{"ref": "one", "action": "m"}, {"ref": "two", "action": "t"}]}))
+            .node("a", json!({"task": "t"}))
+    };
+    vec![
+        ("E0152", says("input.x").workflow(json!({"input_schema": closed()}))),
+        ("E0152", says("input.who.nam == 'x'").workflow(json!({"input_schema": closed()}))),
+        (
+            "E0152",
+            Draft::graph().act(
+                "a",
+                "http_request",
+                json!({"url": "https://x.org/{{ input.q }}"}),
+                json!({"timeout_ms": 9, "input_mapping": {"p": "input.q"}}),
+            ),
+        ),
+        ("E0153", says("state.x")),
+        ("E0153", says("state.a.b")),
+        ("E0153", twice("state.three.v == 1")),
+        ("E0154", read("result.stdot")),
+        (
+            "E0154",
+            shell(json!({"timeout_ms": 9}))
+                .mocks(&["b"])
+                .next("a", "b", json!({"condition": "result.code == 0"}))
+                .next("a", "b", json!({})),
+        ),
+        ("E0154", shell(json!({"timeout_ms": 9})).workflow(json!({"output_mapping": {"x": "state.a.out"}}))),
+        ("E0154", twice("state.one.w == 1")),
+        ("E0154", says("run.name == 'x'")),
+        ("E0154", mock(json!({"on_error": [{"when": "error.type == 'timeout'", "do": "retry"}]}))),
+        (
+            "E0154",
+            Draft::dag()
+                .act("a", "shell", json!({"command": "x"}), json!({"timeout_ms": 9}))
+                .mock("b", json!({"needs": ["a"], "when": "needs.a.ok"})),
+        ),
+        (
+            "E0154",
+            Draft::dag()
+                .mock("a", json!({"foreach": {"items": "[1, 2]"}}))
+                .mock("b", json!({"needs": ["a"], "when": "needs.a.ok"})),
+        ),
+        ("W0205", says("state.x").workflow(json!({"context_schema": {"properties": {"x": {}}}}))),
+        ("W0205", Draft::graph().mock("a", json!({"may_mutate": {}, "output_mapping": {"y": "state.x"}}))),
+        ("W0206", says("input.qestion == ''").workflow(json!({"input_schema": open()}))),
+    ]
+}
+
+#[test]
+fn what_may_be_there_is_let_be() {
+    let closed = || json!({"type": "object", "properties": {}, "additionalProperties": false});
+    for text in [
+        "has(state.x) && state.x",
+        "get(state, 'x', false)",
+        "'x' in state",
+        "input.feedback == null",
+        "get(input, 'y', true)",
+        "state._last_error == null",
+        "size(state) > 0",
+    ] {
+        let draft = one("assert", json!({"that": text})).workflow(json!({"input_schema": closed()}));
+        assert_eq!(draft.codes(), [""; 0], "{text}");
+    }
+    for text in
+        ["{{ state.x|default('') }}", "{% if state.x is defined %}{{ state.x }}{% endif %}", "{{ input }}"]
+    {
+        assert_eq!(model(json!({"prompt": text})).codes(), [""; 0], "{text}");
+    }
+    // Written in a branch, by a merge, by a rule's own result, by the whole of `state`.
+    let group = spread(json!({"spawn_count": 2}), json!({"merge": {"target": "state.votes"}}))
+        .workflow(json!({"output_mapping": {"x": "state.votes", "y": "state.c"}}));
+    assert_eq!(group.codes(), [""; 0]);
+    let skipped = Draft::graph().act(
+        "a",
+        "shell",
+        json!({"command": "x"}),
+        json!({"timeout_ms": 9, "on_error": [{"do": {"skip": {"output": {"ok": false}}}}], "output_mapping": {"x": "result.ok"}}),
+    );
+    assert_eq!(skipped.codes(), [""; 0]);
+    let whole = mock(json!({"output_mapping": {"state": "result"}}))
+        .workflow(json!({"output_mapping": {"x": "state.x"}}));
+    assert_eq!(whole.codes(), [""; 0]);
+}
+
 fn amounts() -> Vec<(&'static str, Draft)> {
     let timed = |action: u64, task: u64| {
         Draft::graph()
@@ -307,7 +436,7 @@ fn amounts() -> Vec<(&'static str, Draft)> {
 
 #[test]
 fn every_code_is_raised_alone() {
-    let all = [references(), shapes(), groups(), actions(), texts(), amounts()];
+    let all = [references(), shapes(), groups(), actions(), texts(), absences(), amounts()];
     // Raised by long chains and by mutations, which have tests of their own.
     let mut seen = vec!["E0128", "E0170", "E0171", "E0172", "E0173"];
     let mut wrong = String::new();

@@ -94,9 +94,9 @@ fn loops_are_finite() {
     let graph = Draft::graph()
         .mocks(&["start", "work", "judge", "end"])
         .next("start", "work", spawn(2))
-        .next("work", "work", json!({"spawn_count": 2, "condition": "state.again", "max_iterations": 2}))
+        .next("work", "work", json!({"spawn_count": 2, "condition": "has(state.again)", "max_iterations": 2}))
         .next("work", "judge", sync())
-        .next("judge", "start", json!({"condition": "state.again"}))
+        .next("judge", "start", json!({"condition": "has(state.again)"}))
         .next("judge", "end", json!({}))
         .ok();
     assert_eq!(stacks(&graph, "work"), "[start.0] [start.0 work.0]");
@@ -124,7 +124,7 @@ fn a_fan_in_has_one_target_and_one_description() {
         Draft::graph()
             .mocks(&["start", "work", "end", "other"])
             .next("start", "work", spawn(2))
-            .next("work", "end", json!({"condition": "state.x", "synchronization": {"strategy": "any"}}))
+            .next("work", "end", json!({"condition": "has(state.x)", "synchronization": {"strategy": "any"}}))
             .next("work", to, json!({"synchronization": second}))
             .next("end", "other", json!({}))
             .codes()

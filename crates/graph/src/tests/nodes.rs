@@ -19,6 +19,8 @@ fn an_action_on_a_node_gets_what_it_names() {
             json!({"prompt": "{{ input.q }} {{ state.plan.title }} {{ secret.key }}"}),
             json!({"timeout_ms": 9}),
         )
+        .mocks(&["plan"])
+        .nexts(&[("ask", "plan")])
         .ok();
     let NodeInput::Named(reads) = &graph.nodes[0].input else { panic!("{:?}", graph.nodes[0].input) };
     assert_eq!(texts(reads), ["input.q", "state.plan.title"]);
@@ -43,7 +45,7 @@ fn steps_on_a_node_get_what_they_name_of_it() {
 fn a_lone_coordinated_action_is_the_coordinators() {
     let graph = Draft::graph()
         .act("set", "update_context", json!({"set": {"x": "1", "output.y": "state.x + 1"}}), json!({}))
-        .act("call", "workflow_call", json!({"workflow": {"from_context": "state.flow"}}), json!({}))
+        .act("call", "workflow_call", json!({"workflow": {"from_context": "state.x"}}), json!({}))
         .nexts(&[("set", "call")])
         .ok();
     let set = &graph.nodes[0];
@@ -63,7 +65,7 @@ fn a_lone_coordinated_action_is_the_coordinators() {
 fn transitions_are_looked_at_by_priority() {
     let graph = Draft::graph()
         .mocks(&["a", "b", "c", "d"])
-        .next("a", "b", json!({"condition": "state.x"}))
+        .next("a", "b", json!({"condition": "has(state.x)"}))
         .next("a", "c", json!({"priority": -1, "condition": "result.y"}))
         .next("a", "d", json!({"ref": "last"}))
         .ok();

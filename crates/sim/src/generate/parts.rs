@@ -232,7 +232,7 @@ fn policies(draft: &mut Draft, keys: &mut Vec<String>, at: usize) {
     match rng.below(if waits { 8 } else { 20 }) {
         // What is not there cannot be mapped: the node fails after its work is done.
         0 => {
-            keys.push(format!("output_mapping: {{state.m{at}: result.nobody.has.this}}"));
+            keys.push(format!("output_mapping: {{state.m{at}: \"json('{{}}').nobody.has.this\"}}"));
             if rng.percent(70) {
                 let response = ["skip", "skip", "escalate", "retry"][rng.below(4) as usize];
                 keys.push(format!("on_error: [{{do: {response}}}]"));
