@@ -58,6 +58,20 @@ impl Worker {
         own || self.0.handlers.find(implementation).is_some()
     }
 
+    /// Why this machine cannot perform such an action, and what to do about it. What the coordinator performs is not
+    /// a worker's to judge.
+    pub fn unable(&self, implementation: &Implementation) -> Option<(String, String)> {
+        let kind = implementation.kind();
+        if !implementation.is_coordinated() && !self.can_perform(implementation) {
+            let help = "write `mock` in its place to try the rest".to_owned();
+            return Some((format!("this build performs no `{kind}`"), help));
+        }
+        match implementation {
+            Implementation::Shell(shell) => crate::shell::missing_program(&self.0.settings, shell.isolation),
+            _ => None,
+        }
+    }
+
     /// Takes a task from its start to its one report. Always answers: a panic is a failure of kind
     /// `internal`. A future that is dropped stops what it started.
     pub async fn perform(&self, job: Job) -> TaskReport {

@@ -85,8 +85,10 @@ pub(crate) enum Verb {
     wonder run nightly.yaml --detach --label team=docs\n  \
     wonder run build.yaml -o json | jq .output")]
 pub(crate) struct RunArgs {
-    /// The file that defines the workflow; of several workflows in it, the first is started
-    pub file: PathBuf,
+    /// The file that defines the workflow, or - for stdin; of several workflows the first is started, and the
+    /// others can be called by name, those of further files too
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
     /// The run's input: KEY=TEXT (by `input_schema` a number, true or false), KEY:=JSON, a JSON object, @FILE, or
     /// - for stdin; later ones are laid over earlier ones
     #[arg(short, long = "input", value_name = "INPUT")]
@@ -429,10 +431,17 @@ pub(crate) struct InitArgs {
 
 /// Check files and show every problem
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  wonder validate flows/*.yaml\n  wonder validate judge.yaml -o json")]
+#[command(after_help = "Examples:\n  \
+    wonder validate flows/*.yaml\n  \
+    wonder validate judge.yaml -o json\n  \
+    wonder validate judge.yaml --expand > long.yaml")]
 pub(crate) struct ValidateArgs {
+    /// Files, or - for stdin; the workflows of one may be called by name from another
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Print what the short forms stand for: a file with every layer written out, which can be read again
+    #[arg(long)]
+    pub expand: bool,
 }
 
 /// Say what a workflow will do, cost and take, and what is missing; nothing is run
@@ -441,8 +450,10 @@ pub(crate) struct ValidateArgs {
     wonder plan judge.yaml\n  \
     wonder plan nightly.yaml --strict -o json | jq .missing")]
 pub(crate) struct PlanArgs {
-    /// The file that defines the workflow; of several workflows in it, the first is planned
-    pub file: PathBuf,
+    /// The file that defines the workflow, or - for stdin; of several workflows the first is planned, and the
+    /// others can be called by name, those of further files too
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
     /// Exit with 2 if something is missing: a secret, a key, a program
     #[arg(long)]
     pub strict: bool,
@@ -454,7 +465,7 @@ pub(crate) struct PlanArgs {
     after_help = "Examples:\n  wonder graph judge.yaml\n  wonder graph last --format dot | dot -Tsvg > run.svg"
 )]
 pub(crate) struct GraphArgs {
-    /// A file, or a run whose workflow is drawn
+    /// A file, - for stdin, or a run whose workflow is drawn
     #[arg(value_name = "FILE|RUN")]
     pub what: String,
     #[arg(long, default_value = "mermaid")]

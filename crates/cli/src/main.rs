@@ -19,6 +19,7 @@ mod reference;
 mod screen;
 mod secrets;
 mod session;
+mod sources;
 #[cfg(test)]
 mod stage;
 mod typing;

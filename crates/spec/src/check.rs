@@ -3,13 +3,14 @@
 //! It reports everything it finds, once. It builds nothing and knows no meaning beyond the table's.
 
 use wonder_core::error::ErrorKind;
+use wonder_core::foreign::{Place, foreign};
 use wonder_core::problem::nearest;
 
 use crate::codes;
 use crate::diagnostics::Diagnostic;
 use crate::place::Span;
 use crate::scalar::{MoneyError, duration_ms, micros, permille};
-use crate::shape::{Choice, Form, Found, Key, Shape, Word, all_shapes};
+use crate::shape::{Choice, Form, Found, Key, Shape, Word, all_shapes, kind_key, stored_kinds};
 use crate::tree::{Data, Entry, Node};
 
 pub(crate) struct Checker<'p> {
@@ -58,6 +59,9 @@ impl Checker<'_> {
         let mut guessed = Vec::new();
         for entry in &entries.list {
             match shape.find(&entry.key) {
+                Some(Found::Own(key)) if matches!(key.form, Form::Implementation) => {
+                    self.implementation(node, entry);
+                }
                 Some(Found::Own(key)) => {
                     self.supported(key, entry);
                     self.form(&entry.value, &key.form, entry.key_span);
@@ -70,6 +74,13 @@ impl Checker<'_> {
             self.missing(node, shape, &guessed, outer);
         }
         self.broken |= self.problems.len() > before && ROUTING.contains(&shape.name);
+    }
+
+    /// `kind: shell` beside `implementation: {…}`: the same as `shell: {…}`.
+    fn implementation(&mut self, node: &Node<'_>, entry: &Entry<'_>) {
+        let Some(key) = node.get("kind").and_then(Node::text).and_then(kind_key) else { return };
+        self.supported(key, entry);
+        self.form(&entry.value, &key.form, entry.key_span);
     }
 
     fn report(&mut self, problem: Diagnostic) {
@@ -92,10 +103,12 @@ impl Checker<'_> {
     fn unknown_key(&mut self, entry: &Entry<'_>, shape: &'static Shape) -> Option<&'static str> {
         let what = shape.called();
         let known = shape.all_keys().map(|key| key.name);
+        let meant = foreign(Place::Key(shape.plain_name()), &entry.key);
         let near = nearest(&entry.key, known);
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => elsewhere(&entry.key).unwrap_or_else(|| known_keys(shape)),
+        let help = match (meant, near) {
+            (Some(meant), _) => format!("here {}", meant.say),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => elsewhere(&entry.key).unwrap_or_else(|| known_keys(shape)),
         };
         let message = format!("{what} has no key `{}`", entry.key);
         self.report(
@@ -103,7 +116,7 @@ impl Checker<'_> {
                 .label(format!("not a key of {what}"))
                 .help(help),
         );
-        near
+        meant.map_or(near, |meant| meant.ours)
     }
 
     fn missing(&mut self, node: &Node<'_>, shape: &'static Shape, guessed: &[&str], outer: Span) {
@@ -136,8 +149,11 @@ impl Checker<'_> {
         outer: Span,
     ) {
         let what = shape.called();
-        let found =
-            |keys: &[&str]| node.entries().iter().filter(|e| keys.contains(&&*e.key)).collect::<Vec<_>>();
+        // A bound in milliseconds is a bound as well.
+        let is = |key: &str, keys: &[&str]| {
+            keys.contains(&key) || key.strip_suffix("_ms").is_some_and(|short| keys.contains(&short))
+        };
+        let found = |keys: &[&str]| node.entries().iter().filter(|e| is(&e.key, keys)).collect::<Vec<_>>();
         match choice {
             Choice::ExactlyOne(about, keys) | Choice::AtLeastOne(about, keys) => {
                 let found = found(keys);
@@ -216,13 +232,23 @@ impl Checker<'_> {
             (Form::Duration, Data::Text(text)) => self.duration(text, node.span, form),
             (Form::DurationOr(words), Data::Text(text)) if words.iter().any(|word| word.word == text) => {}
             (Form::DurationOr(_), Data::Text(text)) => self.duration(text, node.span, form),
-            (Form::Duration | Form::DurationOr(_), Data::Int(number)) => {
-                self.bare_duration(*number, node.span)
+            (Form::Duration | Form::DurationOr(_), Data::Int(_) | Data::Float(_)) => {
+                self.bare_duration(node, "the same key with `_ms` behind it takes plain milliseconds");
             }
+            (Form::DurationTemplate, Data::Int(_) | Data::Float(_)) => {
+                self.bare_duration(node, "plain milliseconds are written with their unit too: `500ms`");
+            }
+            // What a template gives is known in the run only.
+            (Form::DurationTemplate, Data::Text(text)) if text.contains("{{") || text.contains("{%") => {}
+            (Form::DurationTemplate, Data::Text(text)) => self.duration(text, node.span, form),
             (Form::Money, Data::Int(_) | Data::Float(_)) => self.money(node),
             (Form::Share, Data::Int(_) | Data::Float(_)) => self.share(node),
             (Form::Words(words), Data::Text(text)) => self.word(text, node.span, words, outer),
             (Form::ErrorKind, Data::Text(text)) => self.error_kind(text, node.span, outer),
+            (Form::ActionKind, Data::Text(text)) => {
+                let known: Vec<&str> = stored_kinds().collect();
+                self.one_of(text, node.span, &known, (outer, "expected a kind of action"));
+            }
             (Form::JsonSchema, Data::Map(_) | Data::Bool(_)) => {}
             (Form::Json, _) => {}
             (Form::Mapping, Data::Map(_)) => {}
@@ -333,12 +359,13 @@ impl Checker<'_> {
         );
     }
 
-    fn bare_duration(&mut self, number: i64, span: Span) {
+    fn bare_duration(&mut self, node: &Node<'_>, help: &str) {
+        let number = node.span.of(self.source);
         let message = format!("{number} of what? A duration needs a unit");
         self.report(
-            Diagnostic::error(codes::BAD_DURATION, span, message)
+            Diagnostic::error(codes::BAD_DURATION, node.span, message)
                 .label(format!("expected `{number}s`, `{number}m` or the like"))
-                .help("the same key with `_ms` behind it takes plain milliseconds"),
+                .help(help),
         );
     }
 
@@ -410,7 +437,9 @@ impl Checker<'_> {
             Some(version) => at && version.parse::<u32>().is_ok_and(|version| version > 0),
             None => true,
         };
-        if name.split('/').all(is_name_part) && version_fits {
+        // What was written in place has a name that only `validate --expand` prints.
+        let written = name.strip_prefix("node:").or_else(|| name.strip_prefix("task:")).unwrap_or(name);
+        if written.split('/').all(is_name_part) && version_fits {
             return;
         }
         let label = match at {
@@ -429,15 +458,17 @@ pub(crate) fn accepts(form: &Form, node: &Node<'_>) -> bool {
         Form::Text | Form::Template | Form::Expression => {
             matches!(node.data, Data::Text(_) | Data::Int(_) | Data::Float(_) | Data::Bool(_))
         }
-        Form::Name | Form::NameAt | Form::Ref | Form::Words(_) | Form::ErrorKind => {
+        Form::Name | Form::NameAt | Form::Ref | Form::Words(_) | Form::ErrorKind | Form::ActionKind => {
             matches!(node.data, Data::Text(_))
         }
         Form::Bool => matches!(node.data, Data::Bool(_)),
         Form::Count(..) => matches!(node.data, Data::Int(_)),
         Form::Number | Form::Money | Form::Share => matches!(node.data, Data::Int(_) | Data::Float(_)),
-        Form::Duration | Form::DurationOr(_) => matches!(node.data, Data::Text(_) | Data::Int(_)),
+        Form::Duration | Form::DurationOr(_) | Form::DurationTemplate => {
+            matches!(node.data, Data::Text(_) | Data::Int(_) | Data::Float(_))
+        }
         Form::JsonSchema => matches!(node.data, Data::Map(_) | Data::Bool(_)),
-        Form::Json | Form::Templates | Form::Format => true,
+        Form::Json | Form::Templates | Form::Format | Form::Implementation => true,
         Form::Mapping | Form::Writes | Form::Map(_) | Form::NameMap(_) | Form::Object(_) => {
             matches!(node.data, Data::Map(_))
         }

@@ -28,10 +28,16 @@ pub const DUPLICATE_NAME: Code = Code("E0030");
 pub const GRAPH_AND_DAG: Code = Code("E0031");
 pub const RESPONSE: Code = Code("E0032");
 pub const NOT_YET: Code = Code("E0033");
+pub const UNKNOWN_WORKFLOW: Code = Code("E0034");
+pub const FILE_NOT_READ: Code = Code("E0035");
+pub const FILE_CYCLE: Code = Code("E0036");
+pub const INDENTATION: Code = Code("E0037");
+pub const NO_SUCH_VERSION: Code = Code("E0038");
+pub const CANNOT_PERFORM: Code = Code("E0039");
 pub const RETRY_OF_NAMED_TASK: Code = Code("E0185");
 
 /// All of them, for the test that each has its page.
-pub const ALL: [Code; 25] = [
+pub const ALL: [Code; 31] = [
     TOO_LARGE,
     SYNTAX,
     TOO_DEEP,
@@ -56,5 +62,11 @@ pub const ALL: [Code; 25] = [
     GRAPH_AND_DAG,
     RESPONSE,
     NOT_YET,
+    UNKNOWN_WORKFLOW,
+    FILE_NOT_READ,
+    FILE_CYCLE,
+    INDENTATION,
+    NO_SUCH_VERSION,
+    CANNOT_PERFORM,
     RETRY_OF_NAMED_TASK,
 ];

@@ -33,6 +33,8 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Other places that matter, each with its own label.
     pub also: Vec<(Span, String)>,
+    /// Which of the files that were read it is in, from 0.
+    pub file: u32,
 }
 
 impl Diagnostic {
@@ -45,6 +47,7 @@ impl Diagnostic {
             label: String::new(),
             help: None,
             also: Vec::new(),
+            file: 0,
         }
     }
 
@@ -90,24 +93,32 @@ impl Source {
     }
 }
 
-/// Errors and warnings of one file, in file order.
+/// Errors and warnings of one file and of those it calls, in order.
 #[derive(Clone)]
 pub struct Diagnostics {
-    source: Arc<Source>,
+    sources: Vec<Arc<Source>>,
     list: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    pub(crate) fn new(source: Arc<Source>, mut list: Vec<Diagnostic>) -> Diagnostics {
-        list.sort_by_key(|problem| problem.span.map_or((0, 0), |span| (span.start, span.end)));
+    /// There is at least one source.
+    pub(crate) fn new(sources: Vec<Arc<Source>>, mut list: Vec<Diagnostic>) -> Diagnostics {
+        list.sort_by_key(|problem| {
+            let (start, end) = problem.span.map_or((0, 0), |span| (span.start, span.end));
+            (problem.file, start, end)
+        });
         let mut kept: Vec<Diagnostic> = Vec::with_capacity(list.len());
         for problem in list {
-            let same = |earlier: &&Diagnostic| earlier.span == problem.span;
+            let same = |earlier: &&Diagnostic| (earlier.file, earlier.span) == (problem.file, problem.span);
             if !kept.iter().rev().take_while(same).any(|earlier| *earlier == problem) {
                 kept.push(problem);
             }
         }
-        Diagnostics { source, list: kept }
+        Diagnostics { sources, list: kept }
+    }
+
+    fn source(&self, problem: &Diagnostic) -> &Source {
+        &self.sources[(problem.file as usize).min(self.sources.len() - 1)]
     }
 
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
@@ -126,13 +137,14 @@ impl Diagnostics {
         self.list.iter().any(|problem| problem.severity == Severity::Error)
     }
 
+    /// The file that was read first.
     pub fn file_name(&self) -> &str {
-        &self.source.name
+        &self.sources[0].name
     }
 
     /// The text that a problem underlines.
     pub fn text_at(&self, problem: &Diagnostic) -> &str {
-        problem.span.map_or("", |span| span.of(&self.source.text))
+        problem.span.map_or("", |span| span.of(&self.source(problem).text))
     }
 
     /// For people. Without colour the drawing is plain ASCII.
@@ -145,7 +157,7 @@ impl Diagnostics {
             .without_cause_chain();
         let mut out = String::new();
         for problem in self.list.iter().take(RENDERED_MAX) {
-            let report = Report { source: &self.source, problem };
+            let report = Report { source: self.source(problem), problem };
             if handler.render_report(&mut out, &report).is_err() {
                 out.push_str(&format!("{}: {}\n", problem.code, problem.message));
             }
@@ -153,7 +165,8 @@ impl Diagnostics {
         }
         out.push_str(&self.summary());
         out.push('\n');
-        if let Some(first) = self.list.first() {
+        let first = self.list.iter().find(|problem| problem.severity == Severity::Error);
+        if let Some(first) = first.or(self.list.first()) {
             out.push_str(&format!("`wonder explain {}` says more\n", first.code));
         }
         out
@@ -170,9 +183,12 @@ impl Diagnostics {
             (errors, 0) => count(errors, "error"),
             (errors, warnings) => format!("{} and {}", count(errors, "error"), count(warnings, "warning")),
         };
+        let mut files: Vec<&str> = self.list.iter().map(|problem| &*self.source(problem).name).collect();
+        files.dedup();
+        let files = if files.is_empty() { self.file_name().to_owned() } else { files.join(", ") };
         match self.list.len().checked_sub(RENDERED_MAX) {
-            Some(more @ 1..) => format!("{found} in {} ({more} not shown)", self.source.name),
-            _ => format!("{found} in {}", self.source.name),
+            Some(more @ 1..) => format!("{found} in {files} ({more} not shown)"),
+            _ => format!("{found} in {files}"),
         }
     }
 
@@ -182,7 +198,7 @@ impl Diagnostics {
     }
 
     fn problem_to_json(&self, problem: &Diagnostic) -> serde_json::Value {
-        let Source { name, text, lines } = &*self.source;
+        let Source { name, text, lines } = self.source(problem);
         let place = |span: Span| {
             let (line, column) = lines.position(span.start as usize, text);
             let (end_line, end_column) = lines.position(span.end as usize, text);
@@ -203,7 +219,7 @@ impl Diagnostics {
         json["message"] = problem.message.as_str().into();
         json["label"] = problem.label.as_str().into();
         json["help"] = problem.help.clone().into();
-        json["text"] = self.source.first_line(problem.span.unwrap_or_default()).of(text).into();
+        json["text"] = self.source(problem).first_line(problem.span.unwrap_or_default()).of(text).into();
         json["also"] = also.collect();
         json
     }
@@ -220,7 +236,7 @@ impl<'d> IntoIterator for &'d Diagnostics {
 
 impl fmt::Debug for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Diagnostics").field("file", &self.source.name).field("list", &self.list).finish()
+        f.debug_struct("Diagnostics").field("file", &self.file_name()).field("list", &self.list).finish()
     }
 }
 

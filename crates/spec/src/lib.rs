@@ -21,10 +21,12 @@ mod diagnostics;
 mod draw;
 mod expand;
 mod explain;
+mod files;
 mod mutations;
 mod place;
 mod reader;
 pub mod reference;
+mod repair;
 mod resolve;
 mod scalar;
 mod schema;
@@ -36,11 +38,15 @@ mod within;
 
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use draw::{Mark, Overlay, Stand, dot, dot_of_run, mermaid, mermaid_of_run};
-pub use expand::{expand, from_stored};
+pub use expand::{expand, from_stored, stored};
 pub use explain::{all as explained, explain};
+pub use files::{FileText, Files, NoFiles, Unable};
 pub use mutations::mutations;
 pub use place::Span;
-pub use reader::{Definition, Reading, documents, read, read_everything, read_with};
+pub use reader::{
+    Around, CannotPerform, Definition, Reading, documents, read, read_everything, read_files, read_with,
+    workflow_names,
+};
 pub use resolve::Library;
 pub use schema::schema;
 pub use tree::{COPIES_MAX, DEPTH_MAX, FILE_BYTES_MAX, NODES_MAX};

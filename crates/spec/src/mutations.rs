@@ -8,7 +8,7 @@ use wonder_core::problem::Severity;
 
 use crate::build::{Build, Built, DocumentKind};
 use crate::check::Checker;
-use crate::diagnostics::Diagnostic;
+use crate::diagnostics::{Diagnostic, Source};
 use crate::place::Span;
 use crate::tree::{self, FILE_BYTES_MAX};
 
@@ -60,7 +60,7 @@ fn read(asked: serde_json::Value) -> Result<Stored, String> {
         support: crate::check::Support::ThisVersion,
     };
     checker.object(document, DocumentKind::Workflow.shape(), Span::default());
-    let mut build = Build::new(&source, &problems);
+    let mut build = Build::new(Source::new("_mutations", &source), &problems);
     let built = build.document(DocumentKind::Workflow, document);
     problems.append(&mut build.problems);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use wonder_core::def::{ActionDef, Bundle, ModelProfile, Name, PromptSpec, Spot, TaskDef, Text};
+use wonder_core::def::{
+    ActionDef, Bundle, Implementation, ModelProfile, Name, PromptSpec, Spot, TaskDef, Text,
+};
 use wonder_core::graph::{Graph, codes as core_codes};
 use wonder_core::problem::{Code, Problem, Severity, nearest};
 
@@ -14,7 +16,9 @@ use crate::build::{Build, Built, DocumentKind, Parts};
 use crate::check::{Checker, Support};
 use crate::codes;
 use crate::diagnostics::{Diagnostic, Diagnostics, Source};
+use crate::files::{self, FileText, Files, NoFiles, Unable};
 use crate::place::Span;
+use crate::repair;
 use crate::resolve::{Library, complete};
 use crate::tree::{self, Data, FILE_BYTES_MAX, Node};
 use crate::unused::{self, Used};
@@ -43,6 +47,26 @@ pub enum Definition {
     Model(ModelProfile),
 }
 
+/// Says why an action cannot be performed, if it cannot.
+pub type CannotPerform<'r> = dyn Fn(&Implementation) -> Option<Unable> + 'r;
+
+/// What lies around the files that are read. Whoever reads brings it; here nothing is opened or asked for.
+#[derive(Clone, Copy)]
+pub struct Around<'r> {
+    pub library: &'r Library,
+    pub files: &'r dyn Files,
+    /// All of the format, also what this version does not do: for those who perform nothing.
+    pub everything: bool,
+    /// Why an action cannot be performed where the runs will be; None if nobody knows.
+    pub unable: Option<&'r CannotPerform<'r>>,
+}
+
+impl std::fmt::Debug for Around<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Around").field("everything", &self.everything).finish_non_exhaustive()
+    }
+}
+
 /// Reads a file that needs nothing from outside.
 pub fn read(source: &str, file_name: &str) -> Result<Reading, Diagnostics> {
     read_with(source, file_name, &Library::default())
@@ -50,53 +74,47 @@ pub fn read(source: &str, file_name: &str) -> Result<Reading, Diagnostics> {
 
 /// Reads a file for a host that performs nothing itself and so can do all of the format: the simulator.
 pub fn read_everything(source: &str, file_name: &str) -> Result<Reading, Diagnostics> {
-    read_as(source, file_name, &Library::default(), Support::Everything)
+    let library = Library::default();
+    let around = Around { library: &library, files: &NoFiles, everything: true, unable: None };
+    read_files(vec![FileText { name: file_name.to_owned(), text: source.to_owned() }], &around)
 }
 
 /// Reads a file whose definitions may name some of `library`.
 pub fn read_with(source: &str, file_name: &str, library: &Library) -> Result<Reading, Diagnostics> {
-    read_as(source, file_name, library, Support::ThisVersion)
+    let around = Around { library, files: &NoFiles, everything: false, unable: None };
+    read_files(vec![FileText { name: file_name.to_owned(), text: source.to_owned() }], &around)
 }
 
-fn read_as(
-    source: &str,
-    file_name: &str,
-    library: &Library,
-    support: Support,
-) -> Result<Reading, Diagnostics> {
-    if source.len() > FILE_BYTES_MAX {
-        let message = format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", source.len());
-        let problem =
-            Diagnostic { span: None, ..Diagnostic::error(codes::TOO_LARGE, Span::default(), message) };
-        return Err(Diagnostics::new(Source::new(file_name, ""), vec![problem]));
+/// Reads files, and those whose workflows they call. The first workflow of the first file comes first.
+pub fn read_files(files: Vec<FileText>, around: &Around<'_>) -> Result<Reading, Diagnostics> {
+    let mut reading = Outcome::default();
+    let (mut sources, mut problems, mut failed) = (Vec::new(), Vec::new(), false);
+    let mut readers = files::read_all(files, around);
+    let versions = versions(&readers);
+    for (at, reader) in readers.iter_mut().enumerate() {
+        reader.finish_all(&versions, &mut reading);
+        failed |= reader.stopped || reader.problems.iter().any(|problem| problem.severity == Severity::Error);
+        sources.push(reader.source.clone());
+        let file = u32::try_from(at).unwrap_or(u32::MAX);
+        problems.extend(std::mem::take(&mut reader.problems).into_iter().map(|p| Diagnostic { file, ..p }));
     }
-    let prepared = tree::prepare(source);
-    let forest = tree::parse(source, &prepared);
-    let stopped = forest.stopped;
-    let mut reader = Reader {
-        source,
-        library,
-        support,
-        problems: forest.problems,
-        places: HashSet::new(),
-        broken: BTreeSet::new(),
-    };
-    // What comes after a broken text is not known, so nothing is said of what is missing in it.
-    if !stopped {
-        reader.format(&forest.documents);
+    let problems = Diagnostics::new(sources, problems);
+    if failed {
+        return Err(problems);
     }
-    let outcome = if stopped { None } else { Some(reader.documents(forest.documents)) };
-    let failed = reader.problems.iter().any(|problem| problem.severity == Severity::Error);
-    let problems = Diagnostics::new(Source::new(file_name, source), reader.problems);
-    match outcome {
-        Some(outcome) if !failed => Ok(Reading {
-            definitions: outcome.definitions,
-            bundles: outcome.bundles,
-            graphs: outcome.graphs,
-            warnings: problems,
-        }),
-        _ => Err(problems),
+    let Outcome { definitions, bundles, graphs } = reading;
+    Ok(Reading { definitions, bundles, graphs, warnings: problems })
+}
+
+/// The versions of workflows, by name, in all files.
+fn versions(files: &[FileReader<'_>]) -> BTreeMap<Name, Option<u32>> {
+    let mut versions = BTreeMap::new();
+    for (_, built) in files.iter().flat_map(|file| &file.built) {
+        if let Built::Workflow(bundle) = built {
+            versions.entry(bundle.workflow.name.text.clone()).or_insert(bundle.workflow.version);
+        }
     }
+    versions
 }
 
 /// The documents of a file as JSON, whatever they mean.
@@ -107,16 +125,29 @@ pub fn documents(source: &str, file_name: &str) -> Result<Vec<serde_json::Value>
     if forest.problems.is_empty() {
         return Ok(forest.documents.iter().map(|node| node.value().to_json()).collect());
     }
-    Err(Diagnostics::new(Source::new(file_name, source), forest.problems))
+    Err(Diagnostics::new(vec![Source::new(file_name, source)], forest.problems))
+}
+
+/// The names of the workflows that a text defines, whatever else is wrong with it.
+pub fn workflow_names(source: &str) -> Vec<Name> {
+    let documents = documents(source, "").unwrap_or_default();
+    let workflows = documents.iter().filter(|document| document.get("nodes").is_some());
+    workflows.filter_map(|workflow| Some(workflow.get("name")?.as_str()?.into())).collect()
 }
 
 fn check_size(source: &str, file_name: &str) -> Result<(), Diagnostics> {
+    match too_large(source) {
+        None => Ok(()),
+        Some(problem) => Err(Diagnostics::new(vec![Source::new(file_name, "")], vec![problem])),
+    }
+}
+
+fn too_large(source: &str) -> Option<Diagnostic> {
     if source.len() <= FILE_BYTES_MAX {
-        return Ok(());
+        return None;
     }
     let message = format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", source.len());
-    let problem = Diagnostic { span: None, ..Diagnostic::error(codes::TOO_LARGE, Span::default(), message) };
-    Err(Diagnostics::new(Source::new(file_name, ""), vec![problem]))
+    Some(Diagnostic { span: None, ..Diagnostic::error(codes::TOO_LARGE, Span::default(), message) })
 }
 
 /// What core says about where tokens go: meaningless when nodes or transitions could not be read.
@@ -148,15 +179,19 @@ const FIELDS: [Code; 6] = [
     core_codes::NO_TIMEOUT,
 ];
 
-struct Reader<'r> {
-    source: &'r str,
-    library: &'r Library,
-    support: Support,
-    problems: Vec<Diagnostic>,
+/// One file on its way from text to definitions.
+pub(crate) struct FileReader<'r> {
+    pub source: Arc<Source>,
+    around: &'r Around<'r>,
+    pub problems: Vec<Diagnostic>,
     /// What the reader itself has complained about.
     places: HashSet<Span>,
     /// Documents whose nodes or transitions do not fit, by index.
     broken: BTreeSet<usize>,
+    /// The rest of the text could not be read.
+    pub stopped: bool,
+    pub build: Build,
+    pub built: Vec<(usize, Built)>,
 }
 
 #[derive(Default)]
@@ -166,7 +201,40 @@ struct Outcome {
     graphs: Vec<Arc<Graph>>,
 }
 
-impl Reader<'_> {
+impl<'r> FileReader<'r> {
+    /// Text, tree, shapes, definitions; what they mean together comes when all files are there.
+    pub(crate) fn read(file: &FileText, around: &'r Around<'r>) -> FileReader<'r> {
+        let large = too_large(&file.text);
+        let source = Source::new(&file.name, if large.is_some() { "" } else { &file.text });
+        let mut reader = FileReader {
+            source: source.clone(),
+            around,
+            stopped: large.is_some(),
+            problems: large.into_iter().collect(),
+            places: HashSet::new(),
+            broken: BTreeSet::new(),
+            build: Build::new(source.clone(), &[]),
+            built: Vec::new(),
+        };
+        if reader.stopped {
+            return reader;
+        }
+        let prepared = tree::prepare(&source.text);
+        let forest = tree::parse(&source.text, &prepared);
+        reader.problems = forest.problems;
+        reader.stopped = forest.stopped;
+        // What comes after a broken text is not known, so nothing is said of what is missing in it.
+        if !reader.stopped {
+            reader.format(&forest.documents);
+            reader.documents(forest.documents);
+        }
+        reader
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.source.name
+    }
+
     /// The first key of the first document is `wonder: 1`; those after it may leave it out.
     fn format(&mut self, documents: &[Node<'_>]) {
         let Some(first) = documents.iter().find(|node| !matches!(node.data, Data::Null)) else {
@@ -205,7 +273,7 @@ impl Reader<'_> {
             return;
         }
         let span = if entry.value.span.is_empty() { entry.key_span } else { entry.value.span };
-        let text = entry.value.span.of(self.source);
+        let text = entry.value.span.of(&self.source.text);
         let problem = Diagnostic::error(
             codes::FORMAT,
             span,
@@ -214,34 +282,74 @@ impl Reader<'_> {
         self.problems.push(problem.label("expected 1").help("write `wonder: 1`"));
     }
 
-    fn documents(&mut self, documents: Vec<Node<'_>>) -> Outcome {
+    fn documents(&mut self, mut documents: Vec<Node<'_>>) {
+        for node in &mut documents {
+            repair::document(node, &mut self.problems);
+        }
         let mut kinds = Vec::with_capacity(documents.len());
         for (at, node) in documents.iter().enumerate() {
             self.version(node);
             kinds.push(self.check(at, node));
         }
-        let mut build = Build::new(self.source, &self.problems);
-        let mut built = Vec::new();
+        self.build = Build::new(self.source.clone(), &self.problems);
         for (at, (node, kind)) in documents.iter().zip(kinds).enumerate() {
             if let Some(kind) = kind {
-                built.push((at, build.document(kind, node)));
+                self.built.push((at, self.build.document(kind, node)));
             }
         }
-        if build.problems.iter().any(|problem| problem.code == codes::GRAPH_AND_DAG) {
+        if self.build.problems.iter().any(|problem| problem.code == codes::GRAPH_AND_DAG) {
             self.broken.extend(0..documents.len());
         }
-        // The tree has done its work; what comes next needs the memory.
-        drop(documents);
-        self.problems.append(&mut build.problems);
-        self.places = self.problems.iter().filter_map(|problem| problem.span).collect();
-        let parts = self.collect(&built, &build);
-        let mut outcome = Outcome::default();
-        let mut used = Used::default();
-        for (at, document) in built {
-            self.finish(at, document, &parts, &build, &mut outcome, &mut used);
+        self.problems.append(&mut self.build.problems);
+    }
+
+    /// Bundles and checked graphs, now that it is known what the other files have.
+    fn finish_all(&mut self, workflows: &BTreeMap<Name, Option<u32>>, outcome: &mut Outcome) {
+        if self.stopped {
+            return;
         }
-        self.check_unused(&parts, &build, &used);
-        outcome
+        let parts = self.collect();
+        self.check_versions(&parts, workflows);
+        if let Some(unable) = self.around.unable {
+            self.unable(unable);
+        }
+        self.places = self.problems.iter().filter_map(|problem| problem.span).collect();
+        let mut used = Used::default();
+        for (at, document) in std::mem::take(&mut self.built) {
+            self.finish(at, document, &parts, outcome, &mut used);
+        }
+        self.check_unused(&parts, &used);
+    }
+
+    fn check_versions(&mut self, parts: &Parts, workflows: &BTreeMap<Name, Option<u32>>) {
+        let library = self.around.library;
+        let bundles: Vec<(usize, Built)> = std::mem::take(&mut self.built);
+        let own = bundles.iter().filter_map(|(_, built)| match built {
+            Built::Workflow(bundle) => Some(&**bundle),
+            _ => None,
+        });
+        let own: Vec<&Bundle> = own.collect();
+        let version_of = |kind: DocumentKind, name: &Name| match kind {
+            DocumentKind::Workflow => workflows.get(name).copied(),
+            DocumentKind::Task => {
+                let inside = own.iter().find_map(|bundle| bundle.tasks.get(name));
+                inside.or(parts.tasks.get(name)).or(library.tasks.get(name)).map(|task| task.version)
+            }
+            DocumentKind::Action => {
+                let inside = own.iter().find_map(|bundle| bundle.actions.get(name));
+                inside.or(parts.actions.get(name)).or(library.actions.get(name)).map(|action| action.version)
+            }
+            DocumentKind::Prompt => {
+                let inside = own.iter().find_map(|bundle| bundle.prompts.get(name));
+                inside.or(parts.prompts.get(name)).or(library.prompts.get(name)).map(|prompt| prompt.version)
+            }
+            DocumentKind::Model => {
+                let inside = own.iter().find_map(|bundle| bundle.models.get(name));
+                inside.or(parts.models.get(name)).or(library.models.get(name)).map(|model| model.version)
+            }
+        };
+        self.versions(&version_of);
+        self.built = bundles;
     }
 
     /// Holds a document against its shape. None: there is nothing in it to build.
@@ -261,8 +369,10 @@ impl Reader<'_> {
             return None;
         }
         let kind = kind.unwrap_or(DocumentKind::Workflow);
-        let (source, support) = (self.source, self.support);
-        let mut checker = Checker { source, problems: &mut self.problems, broken: false, support };
+        let support = if self.around.everything { Support::Everything } else { Support::ThisVersion };
+        let source = self.source.clone();
+        let mut checker =
+            Checker { source: &source.text, problems: &mut self.problems, broken: false, support };
         checker.object(node, kind.shape(), Span::default());
         if checker.broken {
             self.broken.insert(at);
@@ -293,10 +403,11 @@ impl Reader<'_> {
     }
 
     /// The file's definitions by name; a second one of the same kind and name is an error.
-    fn collect(&mut self, built: &[(usize, Built)], build: &Build<'_>) -> Parts {
+    fn collect(&mut self) -> Parts {
         let mut parts = Parts::default();
         let mut seen: HashMap<(DocumentKind, Name), Spot> = HashMap::new();
-        for (_, document) in built {
+        let mut twice = Vec::new();
+        for (_, document) in &self.built {
             let (kind, name) = match document {
                 Built::Workflow(bundle) => (DocumentKind::Workflow, &bundle.workflow.name),
                 Built::Task(task, actions) => {
@@ -319,38 +430,32 @@ impl Reader<'_> {
             };
             let first = *seen.entry((kind, name.text.clone())).or_insert(name.spot);
             if first != name.spot && &*name.text != "unnamed" {
-                self.twice(kind, name, first, build);
+                twice.push((kind, name.clone(), first));
             }
+        }
+        for (kind, name, first) in twice {
+            self.twice(kind, &name, first);
         }
         parts
     }
 
-    fn twice(&mut self, kind: DocumentKind, name: &Text, first: Spot, build: &Build<'_>) {
-        let span = |spot| build.spots.span(spot).unwrap_or_default();
+    fn twice(&mut self, kind: DocumentKind, name: &Text, first: Spot) {
+        let span = |spot| self.build.spots.span(spot).unwrap_or_default();
         let message = format!("the file has two {}s `{name}`", kind.word());
-        self.problems.push(
-            Diagnostic::error(codes::DUPLICATE_NAME, span(name.spot), message)
-                .label("again here")
-                .also(span(first), "first here")
-                .help("give one of them another name"),
-        );
+        let problem = Diagnostic::error(codes::DUPLICATE_NAME, span(name.spot), message)
+            .label("again here")
+            .also(span(first), "first here")
+            .help("give one of them another name");
+        self.problems.push(problem);
     }
 
-    fn finish(
-        &mut self,
-        at: usize,
-        document: Built,
-        parts: &Parts,
-        build: &Build<'_>,
-        outcome: &mut Outcome,
-        used: &mut Used,
-    ) {
+    fn finish(&mut self, at: usize, document: Built, parts: &Parts, outcome: &mut Outcome, used: &mut Used) {
         let definition = match document {
             Built::Workflow(mut bundle) => {
-                complete(&mut bundle, parts, self.library);
+                complete(&mut bundle, parts, self.around.library);
                 used.add(&bundle);
                 let bundle: Arc<Bundle> = Arc::from(bundle);
-                let graph = self.graph(&bundle, build, self.broken.contains(&at));
+                let graph = self.graph(&bundle, self.broken.contains(&at));
                 outcome.graphs.extend(graph.map(Arc::new));
                 outcome.bundles.push(bundle.clone());
                 Definition::Workflow(bundle)
@@ -364,19 +469,21 @@ impl Reader<'_> {
     }
 
     /// The graph's checks, with what they found put where it was written.
-    fn graph(&mut self, bundle: &Arc<Bundle>, build: &Build<'_>, broken: bool) -> Option<Graph> {
+    fn graph(&mut self, bundle: &Arc<Bundle>, broken: bool) -> Option<Graph> {
         let (graph, found) = match Graph::build(bundle.clone()) {
             Ok((graph, warnings)) => (Some(graph), warnings),
             Err(problems) => (None, problems),
         };
         for problem in found {
             let code = problem.code;
+            let build = &self.build;
             let on_tainted = build.tainted.contains(&problem.spot);
-            let placed = self.place(problem, build);
-            let said = placed.span.map_or("", |span| span.of(self.source));
+            let untimed = code == core_codes::NO_TIMEOUT && build.untimed.contains(&problem.spot);
+            let placed = self.place(problem);
+            let said = placed.span.map_or("", |span| span.of(&self.source.text));
             let consequence = match code {
                 _ if placed.span.is_some_and(|span| self.places.contains(&span)) => true,
-                _ if FIELDS.contains(&code) => on_tainted,
+                _ if FIELDS.contains(&code) => on_tainted || untimed,
                 core_codes::UNDECLARED_IN_EXPRESSION | core_codes::UNDECLARED_IN_TEMPLATE => {
                     broken && (matches!(said, "_branch" | "needs") || build.item_names.contains(said))
                 }
@@ -389,13 +496,13 @@ impl Reader<'_> {
         graph
     }
 
-    fn place(&self, problem: Problem, build: &Build<'_>) -> Diagnostic {
-        let mut span = build.spots.span(problem.spot);
+    fn place(&self, problem: Problem) -> Diagnostic {
+        let mut span = self.build.spots.span(problem.spot);
         if problem.code == core_codes::BAD_M_OF_N {
-            span = build.strategies.get(&problem.spot).copied().or(span);
+            span = self.build.strategies.get(&problem.spot).copied().or(span);
         }
         if let (Some(whole), Some((offset, len))) = (span, problem.within) {
-            span = Some(part(self.source, whole, offset, len));
+            span = Some(part(&self.source.text, whole, offset, len));
         }
         Diagnostic {
             code: problem.code,
@@ -405,14 +512,15 @@ impl Reader<'_> {
             label: problem.label,
             help: problem.help,
             also: Vec::new(),
+            file: 0,
         }
     }
 
     /// Documents that no workflow of the file names are checked too.
-    fn check_unused(&mut self, parts: &Parts, build: &Build<'_>, used: &Used) {
-        let Some(bundle) = unused::bundle(parts, used, self.library) else { return };
+    fn check_unused(&mut self, parts: &Parts, used: &Used) {
+        let Some(bundle) = unused::bundle(parts, used, self.around.library) else { return };
         let before = self.problems.len();
-        self.graph(&Arc::new(bundle), build, true);
+        self.graph(&Arc::new(bundle), true);
         // What has no place is about the workflow that was made up to carry them.
         let mut at = 0;
         self.problems.retain(|problem| {

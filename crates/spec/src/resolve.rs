@@ -3,7 +3,7 @@
 //! A name is looked for in the workflow, then among the file's other documents, then in the library that the
 //! caller brought. What is nowhere is left out; the checker says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wonder_core::def::{
@@ -19,6 +19,8 @@ pub struct Library {
     pub actions: BTreeMap<Name, Arc<ActionDef>>,
     pub prompts: BTreeMap<Name, PromptSpec>,
     pub models: BTreeMap<Name, ModelProfile>,
+    /// Workflows that can be called by name, wherever they are.
+    pub workflows: BTreeSet<Name>,
 }
 
 /// Adds to `bundle` what it names.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value as Json, json};
 use wonder_core::error::ErrorKind;
 
-use crate::shape::{Choice, Form, Key, Shape, Word, all_shapes};
+use crate::shape::{Choice, Form, Key, Shape, Word, all_shapes, stored_kinds};
 
 /// The JSON Schema of one document of a file.
 pub fn schema() -> Json {
@@ -106,8 +106,8 @@ fn choice(choice: &Choice) -> Json {
 }
 
 const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h|d|w))+$";
-const NAME: &str = r"^[\p{L}\p{N}_.-]+(/[\p{L}\p{N}_.-]+)*$";
-const NAME_AT: &str = r"^[\p{L}\p{N}_.-]+(/[\p{L}\p{N}_.-]+)*(@[1-9][0-9]*)?$";
+const NAME: &str = r"^(node:|task:)?[\p{L}\p{N}_.-]+(/[\p{L}\p{N}_.-]+)*$";
+const NAME_AT: &str = r"^(node:|task:)?[\p{L}\p{N}_.-]+(/[\p{L}\p{N}_.-]+)*(@[1-9][0-9]*)?$";
 
 fn form(form: &Form) -> Json {
     match form {
@@ -138,6 +138,9 @@ fn form(form: &Form) -> Json {
         }
         Form::JsonSchema => json!({"type": ["object", "boolean"]}),
         Form::Json | Form::Templates => json!({}),
+        Form::DurationTemplate => json!({"type": "string"}),
+        Form::Implementation => json!({}),
+        Form::ActionKind => json!({"enum": stored_kinds().collect::<Vec<_>>()}),
         Form::Mapping => json!({"type": "object"}),
         Form::Writes => json!({"type": "object"}),
         Form::List(inner) => json!({"type": "array", "items": self::form(inner)}),

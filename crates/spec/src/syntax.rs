@@ -57,6 +57,10 @@ pub(crate) fn explain(source: &str, at: usize, info: &str) -> Diagnostic {
     let at = source.floor_char_boundary(at);
     let line = source[..at].rsplit('\n').next().unwrap_or("");
     let said = SAID.iter().find(|(part, ..)| info.contains(part));
+    let colon = said.filter(|(part, _, help)| help.is_empty() || part.contains("expect"));
+    if let Some(problem) = colon.and_then(|_| too_deep(source, at).or_else(|| no_colon(source, at))) {
+        return problem;
+    }
     let (message, help) = match said {
         Some((_, message, "")) => (*message, colon_help(line)),
         Some((_, message, help)) => (*message, *help),
@@ -65,6 +69,48 @@ pub(crate) fn explain(source: &str, at: usize, info: &str) -> Diagnostic {
     let help = if line.contains("{{") { "a text with `{{ ... }}` goes in quotes" } else { help };
     let said = format!("the parser says: {info}");
     Diagnostic::error(codes::SYNTAX, visible(source, at), message).label(said).help(help)
+}
+
+/// A key that is indented deeper than the key above it, which has its value already.
+fn too_deep(source: &str, at: usize) -> Option<Diagnostic> {
+    let start = source[..at].rfind('\n')? + 1;
+    let line = source[start..].lines().next()?;
+    let above = source[..start].lines().rev().find(|line| !line.trim().is_empty())?;
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let (key, _) = line.trim_start().trim_start_matches("- ").split_once(':')?;
+    let (owner, value) = above.trim_start().trim_start_matches("- ").split_once(": ")?;
+    let name =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
+    if indent(line) <= indent(above) || value.trim().is_empty() || !name(key) || !name(owner) {
+        return None;
+    }
+    let span = Span::new(start + indent(line), start + indent(line) + key.len());
+    let message = format!(
+        "the indentation does not fit: `{key}` is indented deeper than `{owner}`, which has its value already"
+    );
+    let problem =
+        Diagnostic::error(codes::INDENTATION, span, message).label("expected in the column of the key above");
+    Some(problem.help(format!(
+        "begin `{key}` in the same column as `{owner}`; a text of several lines begins with `|`"
+    )))
+}
+
+/// A line above that was meant as a key: without a `:`, or without the blank behind it.
+fn no_colon(source: &str, at: usize) -> Option<Diagnostic> {
+    let start = source[..at].rfind('\n')? + 1;
+    let above = source[..start].lines().rev().find(|line| !line.trim().is_empty())?;
+    let written = above.trim().trim_start_matches("- ");
+    let place = above.as_ptr() as usize - source.as_ptr() as usize + above.find(written)?;
+    let name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
+    let (message, help) = match written.split_once(':') {
+        None if name(written) => (format!("the key `{written}` has no `:`"), format!("write `{written}:`")),
+        Some((key, value)) if name(key) && !value.is_empty() && !value.starts_with([' ', ':', '/']) => {
+            (format!("the `:` behind `{key}` needs a blank"), format!("write `{key}: {value}`"))
+        }
+        _ => return None,
+    };
+    let span = Span::new(place, place + written.len());
+    Some(Diagnostic::error(codes::SYNTAX, span, message).label("expected `key: value`").help(help))
 }
 
 fn colon_help(line: &str) -> &'static str {

@@ -199,6 +199,22 @@ pub(super) fn program(settings: &Settings, name: &str) -> Option<PathBuf> {
     look_up(name, &path, Path::new("/"))
 }
 
+/// What this kind of isolation needs and does not find on this machine, and what to do about it.
+pub(crate) fn missing_program(settings: &Settings, isolation: Isolation) -> Option<(String, String)> {
+    let has = |name: &str| program(settings, name).is_some();
+    let (needs, help) = match isolation {
+        Isolation::Sandbox if !has("bwrap") => {
+            ("bubblewrap (`bwrap`)", "install bubblewrap, or write `isolation: process`")
+        }
+        Isolation::Container if !has("docker") && !has("podman") => {
+            ("docker or podman", "install docker or podman, or write `isolation: process`")
+        }
+        _ => return None,
+    };
+    let word = if isolation == Isolation::Sandbox { "sandbox" } else { "container" };
+    Some((format!("`isolation: {word}` needs {needs}, and it is not on this machine"), help.to_owned()))
+}
+
 fn look_up(name: &str, path: &OsStr, cwd: &Path) -> Option<PathBuf> {
     places(name, path, cwd).into_iter().find(|file| can_run(file))
 }

@@ -22,6 +22,7 @@ use wonder_core::graph::{ShellSpec, Work};
 use wonder_core::value::{Map, Value};
 
 use container::Runtimes;
+pub(crate) use isolation::missing_program;
 pub use plan::COMMAND_VARIABLES;
 use plan::Plan;
 use process::Ended;

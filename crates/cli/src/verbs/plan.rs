@@ -17,17 +17,16 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::secrets::Found;
 use crate::session::Session;
+use crate::sources::{For, read};
 use crate::verbs::look::look;
-use crate::verbs::run::read_to_look_at;
+use crate::verbs::run::no_workflow;
 use crate::view::plan::page;
 use crate::view::words::{count, shell_word};
 
 pub(crate) fn plan(args: &PlanArgs, session: &Session) -> Result<Exit, Fault> {
-    let reading = read_to_look_at(&args.file)?;
-    let Some(graph) = reading.graphs.first() else {
-        let message = format!("{}: this file defines no workflow", args.file.display());
-        return Err(Fault::usage(message).help("a workflow has a `name` and `nodes`"));
-    };
+    let reading = read(&args.files, For::Look)?;
+    let file = args.files.first().map_or(Path::new("-"), |file| file.as_path());
+    let Some(graph) = reading.graphs.first() else { return Err(no_workflow(file, &reading)) };
     let around = Here::of(session)?;
     let known = Known {
         estimates: learnt(graph, session),
@@ -42,7 +41,7 @@ pub(crate) fn plan(args: &PlanArgs, session: &Session) -> Result<Exit, Fault> {
         true => screen.print_json(&plan)?,
         false => screen.print(&page(&plan, screen.page()))?,
     }
-    let file = args.file.to_string_lossy();
+    let file = file.to_string_lossy();
     if !reading.warnings.is_empty() {
         let warnings = count(reading.warnings.len() as u64, "warning");
         screen.say(&format!("{warnings}: `wonder validate {}` shows them", shell_word(&file)));

@@ -1,6 +1,6 @@
 //! `run`, and the verbs that set a known run going again: `resume`, `retry`, `fork`, `signal`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wonder_core::Value;
@@ -8,7 +8,7 @@ use wonder_core::def::WorkflowTimeout;
 use wonder_core::limits::WORKFLOW_TIMEOUT_MS;
 use wonder_core::run::{Waiting, WaitsFor};
 use wonder_engine::{Act, Engine, Fork, RunView, Signal, Start, WhyReason, Workflow};
-use wonder_spec::{Diagnostics, Reading};
+use wonder_spec::{Definition, Diagnostics, Reading};
 
 use crate::args::{ForkArgs, How, ResumeArgs, RetryArgs, RunArgs, SignalArgs, somebody};
 use crate::exit::Exit;
@@ -16,6 +16,7 @@ use crate::fault::Fault;
 use crate::inputs::{self, Wanted};
 use crate::screen::{Screen, now};
 use crate::session::Session;
+use crate::sources::{For, read};
 use crate::verbs::carry_on::set_going;
 use crate::verbs::last::{chosen, found};
 use crate::verbs::stream::must_be_node;
@@ -37,7 +38,12 @@ pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault>
 /// Everything that can be wrong with what was typed is found before anything is opened.
 fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
     let labels = args.labels.iter().map(|text| inputs::pair("--label", text)).collect::<Result<_, _>>()?;
-    let mut callable = workflows(&args.file, &session.screen)?;
+    let from_stdin = args.files.iter().filter(|file| **file == Path::new("-")).count();
+    if from_stdin + args.inputs.iter().filter(|input| *input == "-").count() > 1 {
+        let message = "`-` is stdin, and it can be read once";
+        return Err(Fault::usage(message).help("give the file or the input by its path"));
+    }
+    let mut callable = workflows_of(&args.files, &session.screen)?;
     let workflow = callable.remove(0);
     let input = inputs::object(&Wanted::input(input_schema(&workflow)), &args.inputs)?;
     Ok(Start {
@@ -46,7 +52,7 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         callable,
         input,
         workdir: session.around.workdir.to_string_lossy().into_owned(),
-        file: std::path::absolute(&args.file).ok().map(|file| file.to_string_lossy().into_owned()),
+        file: file_of(&args.files),
         max_parallel: args.max_parallel,
         options: Default::default(),
         labels,
@@ -72,47 +78,43 @@ fn input_schema(workflow: &Workflow) -> &Value {
     workflow.bundle.workflow.input_schema.as_ref().map_or(&Value::Null, |schema| &schema.doc)
 }
 
-/// The workflows of a file, of which there is at least one; its warnings are said.
+/// Where to look whether the definition was edited since; stdin is gone.
+fn file_of(files: &[PathBuf]) -> Option<String> {
+    let first = files.first().filter(|file| **file != Path::new("-"))?;
+    std::path::absolute(first).ok().map(|file| file.to_string_lossy().into_owned())
+}
+
 fn workflows(file: &Path, screen: &Screen) -> Result<Vec<Workflow>, Fault> {
-    let reading = read(file)?;
+    workflows_of(&[file.to_owned()], screen)
+}
+
+/// The workflows of files and of those they call, of which there is at least one; warnings are said.
+fn workflows_of(files: &[PathBuf], screen: &Screen) -> Result<Vec<Workflow>, Fault> {
+    let reading = read(files, For::Run)?;
     warn(&reading.warnings, screen);
     let workflows = of_reading(&reading);
     if workflows.is_empty() {
-        let message = format!("{}: this file defines no workflow", file.display());
-        return Err(Fault::usage(message).help("a workflow has a `name` and `nodes`"));
+        return Err(no_workflow(files.first().map_or(Path::new("-"), PathBuf::as_path), &reading));
     }
     Ok(workflows)
+}
+
+/// A file without a workflow, and what it might have been meant to be.
+pub(crate) fn no_workflow(file: &Path, reading: &Reading) -> Fault {
+    let fault = Fault::usage(format!("{}: this file defines no workflow", file.display()));
+    match reading.definitions.first() {
+        Some(Definition::Task(task, _)) => fault.help(format!(
+            "`steps` at the top define a task, `{}`: give them to a node, `nodes: {{main: {{steps: [...]}}}}`",
+            task.name
+        )),
+        _ => fault.help("a workflow has a `name` and `nodes`"),
+    }
 }
 
 fn of_reading(reading: &Reading) -> Vec<Workflow> {
     let both = reading.bundles.iter().zip(&reading.graphs);
     both.map(|(bundle, graph)| Workflow { bundle: Arc::clone(bundle), graph: Some(Arc::clone(graph)) })
         .collect()
-}
-
-/// Reads a file of definitions, or says everything that is wrong with it.
-pub(crate) fn read(path: &Path) -> Result<Reading, Fault> {
-    // For tests of what a model is switched to, without a model: see `WONDER_FAILPOINT`.
-    if std::env::var_os("WONDER_READ_EVERYTHING").is_some() {
-        return read_to_look_at(path);
-    }
-    let text = text_of(path)?;
-    wonder_spec::read(&text, &path.to_string_lossy())
-        .map_err(|problems| Fault::Definition(Box::new(problems)))
-}
-
-/// The same for whoever performs nothing: all of the format, also what this version does not do yet.
-pub(crate) fn read_to_look_at(path: &Path) -> Result<Reading, Fault> {
-    let text = text_of(path)?;
-    wonder_spec::read_everything(&text, &path.to_string_lossy())
-        .map_err(|problems| Fault::Definition(Box::new(problems)))
-}
-
-pub(crate) fn text_of(path: &Path) -> Result<String, Fault> {
-    std::fs::read_to_string(path).map_err(|error| {
-        let message = format!("{}: cannot read the file: {error}", path.display());
-        Fault::usage(message).help("give the path of a workflow file, such as `wonder run hello.yaml`")
-    })
 }
 
 /// Warnings in short; `validate` shows them whole.
@@ -152,7 +154,7 @@ pub(crate) async fn retry(args: RetryArgs, session: &Session) -> Result<Exit, Fa
 /// Who edits a file and retries a run may expect the run to go by the new text. Says that it does not.
 async fn say_if_edited(engine: &dyn Engine, view: &RunView, screen: &Screen) {
     let Some(file) = &view.row.file else { return };
-    let Ok(reading) = read(Path::new(file)) else { return };
+    let Ok(reading) = read(&[PathBuf::from(file)], For::Run) else { return };
     let Ok(false) = engine.same_definition(view.row.run.clone(), of_reading(&reading)).await else { return };
     let run = &view.row.run;
     let here = std::env::current_dir().unwrap_or_default();

@@ -6,56 +6,70 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use wonder_core::graph::Graph;
-use wonder_spec::{Definition, Reading};
+use wonder_spec::{Around, Definition, Library, Reading};
 
 use crate::args::{Drawing, GraphArgs, ValidateArgs};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::screen::Screen;
 use crate::session::Session;
+use crate::sources::{Disk, For, read};
 use crate::verbs::draw::definition;
 use crate::verbs::last::chosen;
 use crate::verbs::look::look;
-use crate::verbs::run::{read_to_look_at, text_of};
+use crate::verbs::run::no_workflow;
 use crate::view::paint::Tone;
 use crate::view::words::count;
 
 /// Every problem of every file.
 pub(crate) fn validate(args: &ValidateArgs, screen: &Screen) -> Result<Exit, Fault> {
     let mut problems = Vec::new();
+    let mut expanded = Vec::new();
     let mut exit = Exit::Fine;
-    for path in &args.files {
-        let name = path.to_string_lossy();
-        let read = match text_of(path) {
-            Ok(text) => wonder_spec::read(&text, &name),
+    let disk = Disk::default();
+    let files: Vec<_> = args.files.iter().map(|path| (path, disk.given(path))).collect();
+    let texts = files.iter().filter_map(|(_, file)| file.as_ref().ok());
+    let workflows = texts.flat_map(|file| wonder_spec::workflow_names(&file.text)).collect();
+    let library = Library { workflows, ..Library::default() };
+    for (path, file) in files {
+        let file = match file {
+            Ok(file) => file,
             Err(fault) => {
-                exit = unreadable(screen, &fault, &name, &mut problems);
+                exit = unreadable(screen, &fault, &path.to_string_lossy(), &mut problems);
                 continue;
             }
         };
-        let (list, ok) = match read {
-            Ok(reading) => {
-                let ok = describe(path, &reading);
-                (reading.warnings, Some(ok))
-            }
+        let around = Around { library: &library, files: &disk, everything: false, unable: None };
+        let name = file.name.clone();
+        let (list, reading) = match wonder_spec::read_files(vec![file], &around) {
+            Ok(reading) => (reading.warnings.clone(), Some(reading)),
             Err(list) => (list, None),
         };
-        if ok.is_none() {
+        if reading.is_none() {
             exit = Exit::Usage;
         }
         if screen.json {
             problems.extend(list.to_json().as_array().cloned().unwrap_or_default());
-            continue;
-        }
-        if !list.is_empty() {
+        } else if !list.is_empty() {
             screen.say(list.render(screen.err.color).trim_end());
         }
-        if let Some(ok) = ok {
-            screen.print(&format!("{} {ok}\n", screen.out.tone(Tone::Good, "ok")))?;
+        match reading {
+            Some(reading) if args.expand => expanded.extend(reading.bundles),
+            Some(reading) if !screen.json => {
+                let ok = describe(&name, &reading);
+                screen.print(&format!("{} {ok}\n", screen.out.tone(Tone::Good, "ok")))?;
+            }
+            _ => {}
         }
     }
-    if screen.json {
-        screen.print_json(&problems)?;
+    match (args.expand, screen.json) {
+        (true, true) => screen.print_json(&expanded)?,
+        (true, false) => {
+            let documents: Vec<String> = expanded.iter().map(|bundle| wonder_spec::expand(bundle)).collect();
+            screen.print(&documents.join("---\n"))?;
+        }
+        (false, true) => screen.print_json(&problems)?,
+        (false, false) => {}
     }
     Ok(exit)
 }
@@ -71,7 +85,7 @@ fn unreadable(screen: &Screen, fault: &Fault, file: &str, problems: &mut Vec<Jso
 }
 
 /// `hello.yaml: workflow hello with 2 nodes`
-fn describe(path: &Path, reading: &Reading) -> String {
+fn describe(file: &str, reading: &Reading) -> String {
     let parts: Vec<String> = reading
         .definitions
         .iter()
@@ -86,17 +100,16 @@ fn describe(path: &Path, reading: &Reading) -> String {
             Definition::Model(model) => format!("model {}", model.name.as_str()),
         })
         .collect();
-    format!("{}: {}", path.display(), parts.join(", "))
+    format!("{file}: {}", parts.join(", "))
 }
 
 /// A file if there is one by that name, else a run.
 pub(crate) fn graph(args: &GraphArgs, session: &Session) -> Result<Exit, Fault> {
     let path = Path::new(&args.what);
     let looks_like_file = path.extension().is_some() || args.what.contains('/');
-    let graph = if path.exists() || looks_like_file {
-        let reading = read_to_look_at(path)?;
-        let none = || Fault::usage(format!("{}: this file defines no workflow", path.display()));
-        reading.graphs.first().cloned().ok_or_else(none)?
+    let graph = if path.exists() || looks_like_file || args.what == "-" {
+        let reading = read(&[path.to_owned()], For::Look)?;
+        reading.graphs.first().cloned().ok_or_else(|| no_workflow(path, &reading))?
     } else {
         session.block_on(graph_of_run(&args.what, session))?
     };

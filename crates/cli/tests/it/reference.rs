@@ -19,11 +19,16 @@ pub(crate) fn repository(below: &str) -> PathBuf {
 fn every_example_ends_as_it_says() {
     let server = Server::start(|_, _| (200, "{}".to_owned()));
     let mut ran = 0;
-    for entry in std::fs::read_dir(repository("examples/reference")).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
+    let entries = std::fs::read_dir(repository("examples/reference")).unwrap();
+    let paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    for path in &paths {
+        let text = std::fs::read_to_string(path).unwrap();
         let home = Home::new();
-        home.write(&path.file_name().unwrap().to_string_lossy(), &text);
+        // One may call another.
+        for file in &paths {
+            let name = file.file_name().unwrap().to_string_lossy();
+            home.write(&name, &std::fs::read_to_string(file).unwrap());
+        }
         for (command, exit) in promises(&text) {
             let command = command.replace("port=8000", &format!("port={}", server.port));
             let output = home.shell(&command).output().unwrap();

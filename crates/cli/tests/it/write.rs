@@ -89,3 +89,63 @@ fn bash_asks_for_candidates() {
     assert_eq!(reply(&format!("answer {run}:")), "1", "to bash the word begins behind the colon");
     assert_eq!(reply("list --status=inter"), "interrupted");
 }
+
+const CALLER: &str = "name: caller\nnodes:\n  call: {workflow_call: {file: ./parts/greet.yaml}}\n";
+const CALLED: &str = "wonder: 1\nname: greet\nnodes: {hi: {mock: {output: {said: hello}}}}\n";
+
+#[test]
+fn a_workflow_of_another_file_is_called() {
+    let home = Home::with(CALLER);
+    // Missing: said at its line, and nothing starts.
+    assert_snapshot!("called_file_missing", home.wonder(&["run", "flow.yaml"]));
+    assert!(!home.path().join("runs").exists(), "nothing is recorded");
+    std::fs::create_dir(home.work().join("parts")).unwrap();
+    home.write("parts/greet.yaml", CALLED);
+    assert_eq!(home.json(&["run", "flow.yaml", "-o", "json"])["output"]["said"], "hello");
+    assert!(home.text(&["validate", "flow.yaml"]).contains("workflow caller with 1 node"));
+    // A circle of files, and a problem in the file that is called.
+    home.write(
+        "parts/greet.yaml",
+        "wonder: 1\nname: greet\nnodes: {hi: {workflow_call: {file: ../flow.yaml}}}\n",
+    );
+    assert_snapshot!("called_file_circle", home.wonder(&["validate", "flow.yaml"]));
+    home.write("parts/greet.yaml", "wonder: 1\nname: greet\nnodes: {hi: {mok: {}}}\n");
+    assert_snapshot!("called_file_bad", home.wonder(&["plan", "flow.yaml"]));
+}
+
+#[test]
+fn several_files_call_each_other_by_name() {
+    let home = Home::with("name: caller\nnodes: {call: {workflow_call: greet}}\n");
+    home.write("greet.yaml", CALLED);
+    assert_snapshot!("called_name_missing", home.wonder(&["run", "flow.yaml"]));
+    assert_eq!(home.json(&["run", "flow.yaml", "greet.yaml", "-o", "json"])["output"]["said"], "hello");
+    assert!(home.wonder(&["validate", "flow.yaml", "greet.yaml"]).starts_with("exit 0"));
+    assert!(home.wonder(&["plan", "flow.yaml", "greet.yaml"]).starts_with("exit 0"));
+}
+
+#[test]
+fn a_file_may_come_from_stdin() {
+    let home = Home::with(GREET);
+    for (verb, part) in [
+        ("run - -i who=me < flow.yaml", "Hello, me"),
+        ("validate - < flow.yaml", "(stdin): workflow greet"),
+        ("plan - < flow.yaml", "greet"),
+        ("graph - < flow.yaml", "flowchart"),
+    ] {
+        let output = home.shell(&format!("wonder {verb}")).output().unwrap();
+        let said = home.shot(&output);
+        assert!(output.status.success() && said.contains(part), "{verb}\n{said}");
+    }
+    let twice = home.shell("wonder run - -i - < flow.yaml").output().unwrap();
+    assert_eq!(twice.status.code(), Some(2));
+}
+
+#[test]
+fn what_short_forms_stand_for_is_printed_and_reads_back() {
+    let home = Home::with(GREET);
+    let long = home.text(&["validate", "flow.yaml", "--expand"]);
+    assert_snapshot!("validate_expand", long);
+    home.write("long.yaml", &long);
+    assert_eq!(home.text(&["validate", "long.yaml", "--expand"]), long);
+    assert!(home.json(&["validate", "flow.yaml", "--expand", "-o", "json"])[0]["workflow"].is_object());
+}

@@ -94,7 +94,7 @@ impl Check<'_> {
         let lower = written.to_ascii_lowercase();
         let whole = written.len() == text.len();
         let begins = |scheme: &&str| lower.starts_with(*scheme) || (!whole && scheme.starts_with(&lower));
-        if SCHEMES.iter().any(|scheme| begins(&scheme)) {
+        if SCHEMES.iter().any(begins) {
             return;
         }
         let (message, help) = match lower.split_once("://") {

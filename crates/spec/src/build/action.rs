@@ -7,11 +7,11 @@ use super::implementation::placeholder;
 use crate::shape::is_kind;
 use crate::tree::{Entry, Node};
 
-impl Build<'_> {
+impl Build {
     /// An action that is written in place, under a generated name.
     pub(super) fn inline_action(&mut self, name: &Name, entry: &Entry<'_>) -> ActionDef {
         let name = self.spots.text(name, entry.key_span);
-        let mut action = self.action_of(name, entry);
+        let mut action = self.action_of(name, &entry.key, entry);
         self.common(&mut action, &entry.value);
         action
     }
@@ -34,10 +34,11 @@ impl Build<'_> {
 
     /// An action with a name, as under `actions` or in a document of its own.
     pub(super) fn action(&mut self, name: Text, node: &Node<'_>) -> ActionDef {
-        let Some(entry) = node.entries().iter().find(|entry| is_kind(&entry.key)) else {
-            return self.no_action(name);
-        };
-        let mut action = self.action_of(name, entry);
+        let short = node.entries().iter().find(|entry| is_kind(&entry.key)).map(|entry| (&*entry.key, entry));
+        // As it is stored: `kind: shell` beside `implementation: {…}`.
+        let stored = || Some((node.get("kind")?.text()?, node.entry("implementation")?));
+        let Some((kind, entry)) = short.or_else(stored) else { return self.no_action(name) };
+        let mut action = self.action_of(name, kind, entry);
         action.id = self.name(node, "id");
         action.version = self.count(node, "version");
         action.description = self.name(node, "description");
@@ -46,11 +47,11 @@ impl Build<'_> {
         action
     }
 
-    fn action_of(&mut self, name: Text, entry: &Entry<'_>) -> ActionDef {
+    fn action_of(&mut self, name: Text, kind: &str, entry: &Entry<'_>) -> ActionDef {
         let mut action = self.no_action(name);
         action.spot = self.spots.add(entry.key_span);
         self.taint(action.spot, entry.value.span);
-        action.implementation = self.implementation(entry);
+        action.implementation = self.implementation(kind, &entry.value);
         action
     }
 

@@ -33,6 +33,7 @@ impl DocumentKind {
             Some("workflow" | "graph" | "dag") => return Some(DocumentKind::Workflow),
             Some("task") => return Some(DocumentKind::Task),
             Some("action") => return Some(DocumentKind::Action),
+            Some(kind) if is_kind(kind) => return Some(DocumentKind::Action),
             Some("prompt") => return Some(DocumentKind::Prompt),
             Some("model") => return Some(DocumentKind::Model),
             _ => {}
@@ -88,7 +89,7 @@ pub(crate) struct Parts {
     pub models: BTreeMap<Name, ModelProfile>,
 }
 
-impl Build<'_> {
+impl Build {
     pub(crate) fn document(&mut self, kind: DocumentKind, node: &Node<'_>) -> Built {
         let name = self.text(node, "name").unwrap_or_else(|| self.spots.text("unnamed", node.span));
         match kind {
@@ -271,8 +272,8 @@ impl Build<'_> {
             provider: self.name(node, "provider"),
             model: self.name(node, "model").unwrap_or_default(),
             parameters: parameters.map(|entry| (entry.key.as_ref().into(), entry.value.value())).collect(),
-            fallbacks: self.texts(node, "fallbacks"),
-            cheaper: self.text(node, "cheaper"),
+            fallbacks: self.names_at(DocumentKind::Model, node, "fallbacks"),
+            cheaper: node.get("cheaper").and_then(|name| Some(self.name_at(DocumentKind::Model, name)?.0)),
             prices,
             max_output_tokens: self.count(node, "max_output_tokens"),
         }

@@ -7,14 +7,13 @@ use wonder_core::def::{
 };
 use wonder_core::error::ErrorKind;
 
-use super::{Build, one_or_list, word};
-use crate::tree::{Data, Entry, Node};
+use super::{Build, DocumentKind, FileCall, one_or_list, word};
+use crate::tree::{Data, Node};
 
-impl Build<'_> {
+impl Build {
     /// Whatever cannot be read becomes an action that does nothing.
-    pub(super) fn implementation(&mut self, entry: &Entry<'_>) -> Implementation {
-        let node = &entry.value;
-        match &*entry.key {
+    pub(super) fn implementation(&mut self, kind: &str, node: &Node<'_>) -> Implementation {
+        match kind {
             "llm_call" => Implementation::LlmCall(self.llm_call(node)),
             "mcp_tool" => Implementation::McpTool(McpTool {
                 server: self.text_or_empty(node, "server"),
@@ -57,8 +56,7 @@ impl Build<'_> {
     }
 
     fn llm_call(&mut self, node: &Node<'_>) -> LlmCall {
-        let prompt_spec = node.get("prompt_spec").and_then(|name| self.name_at(name));
-        let tools = node.get("tools").map_or(&[][..], Node::items);
+        let prompt_spec = node.get("prompt_spec").and_then(|name| self.name_at(DocumentKind::Prompt, name));
         LlmCall {
             model: self.text(node, "model"),
             prompt: self.text(node, "prompt"),
@@ -66,7 +64,7 @@ impl Build<'_> {
             system: self.text(node, "system"),
             messages: self.tree(node, "messages"),
             output_schema: self.schema(node, "output_schema"),
-            tools: tools.iter().filter_map(|tool| Some(self.name_at(tool)?.0)).collect(),
+            tools: self.names_at(DocumentKind::Action, node, "tools"),
             max_turns: self.positive(node, "max_turns"),
             max_tokens: self.count(node, "max_tokens"),
             temperature: match node.get("temperature").map(|node| &node.data) {
@@ -164,14 +162,37 @@ impl Build<'_> {
 
     fn workflow_call(&mut self, node: &Node<'_>) -> WorkflowCall {
         let from_context = node.get("workflow").and_then(|workflow| self.text(workflow, "from_context"));
+        let callee = self.callee(node);
         WorkflowCall {
             workflow: match from_context {
                 Some(from_context) => Callee::FromContext { from_context },
-                None => Callee::Named(self.short(node, "workflow")),
+                None => Callee::Named(callee),
             },
             on_failure: self.word(node, "on_failure").unwrap_or_default(),
             inherit_timeout: self.flag(node, "inherit_timeout"),
             inherit_artifacts: self.flag(node, "inherit_artifacts"),
+        }
+    }
+
+    /// The name of a workflow, perhaps with a version, or a template; of a file, what the reader will find in it.
+    fn callee(&mut self, node: &Node<'_>) -> Text {
+        if let Some(path) = self.text(node, "file") {
+            let name = self.text(node, "workflow");
+            let callee = Text {
+                text: path.text.clone(),
+                spot: self.spots.add(self.spots.span(path.spot).unwrap_or_default()),
+            };
+            self.file_calls.insert(callee.spot, FileCall { path, workflow: name.map(|name| name.text) });
+            return callee;
+        }
+        let written = self.short(node, "workflow");
+        match crate::check::split_version(&written.text) {
+            (name, Some(version)) if !written.text.contains('{') => {
+                let name = Text { text: name.into(), spot: written.spot };
+                self.version_of(DocumentKind::Workflow, &name, version.parse().ok());
+                name
+            }
+            _ => written,
         }
     }
 

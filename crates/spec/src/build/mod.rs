@@ -19,16 +19,31 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 use wonder_core::def::{ActionDef, Name, SchemaDef, Spot, TaskDef, Text, Tree, Write, Writes};
 
-use crate::diagnostics::Diagnostic;
+use crate::diagnostics::{Diagnostic, Source};
 use crate::place::{Span, Spots};
 use crate::scalar::{duration_ms, micros};
 use crate::tree::{Data, Entry, Node};
 
 pub(crate) use document::{Built, DocumentKind, Parts};
 
+/// `workflow_call: {file: …}`: the file, and which of its workflows if not the first.
+#[derive(Clone, Debug)]
+pub(crate) struct FileCall {
+    pub path: Text,
+    pub workflow: Option<Name>,
+}
+
+/// A definition that is named with a version: `summarise@3`.
+#[derive(Clone, Debug)]
+pub(crate) struct Versioned {
+    pub kind: DocumentKind,
+    pub name: Text,
+    pub version: u32,
+}
+
 /// What reading collects.
-pub(crate) struct Build<'p> {
-    pub source: &'p str,
+pub(crate) struct Build {
+    pub source: Arc<Source>,
     pub spots: Spots,
     pub problems: Vec<Diagnostic>,
     /// Where the reader found errors, sorted.
@@ -37,6 +52,12 @@ pub(crate) struct Build<'p> {
     pub tainted: HashSet<Spot>,
     /// Where the `strategy` of a fan-in stands, by the spot of its `synchronization`.
     pub strategies: HashMap<Spot, Span>,
+    /// Spots of actions whose time limit is written and cannot be read: that there is none is a consequence.
+    pub untimed: HashSet<Spot>,
+    /// Calls of workflows in other files, by the spot of what is called.
+    pub file_calls: HashMap<Spot, FileCall>,
+    /// Names that ask for a version.
+    pub versioned: Vec<Versioned>,
     /// Names that `foreach` gives to items, wherever.
     pub item_names: HashSet<Name>,
     /// Tasks and actions written in place, under names that cannot be written.
@@ -44,8 +65,8 @@ pub(crate) struct Build<'p> {
     actions: BTreeMap<Name, Arc<ActionDef>>,
 }
 
-impl<'p> Build<'p> {
-    pub(crate) fn new(source: &'p str, found: &[Diagnostic]) -> Build<'p> {
+impl Build {
+    pub(crate) fn new(source: Arc<Source>, found: &[Diagnostic]) -> Build {
         let mut errors: Vec<u32> = found.iter().filter_map(|problem| Some(problem.span?.start)).collect();
         errors.sort_unstable();
         Build {
@@ -55,6 +76,9 @@ impl<'p> Build<'p> {
             errors,
             tainted: HashSet::new(),
             strategies: HashMap::new(),
+            untimed: HashSet::new(),
+            file_calls: HashMap::new(),
+            versioned: Vec::new(),
             item_names: HashSet::new(),
             tasks: BTreeMap::new(),
             actions: BTreeMap::new(),
@@ -74,7 +98,7 @@ impl<'p> Build<'p> {
         match &node.data {
             Data::Text(text) => Some(Cow::Borrowed(text)),
             Data::Bool(_) | Data::Int(_) | Data::Float(_) => {
-                Some(Cow::Owned(node.span.of(self.source).to_owned()))
+                Some(Cow::Owned(node.span.of(&self.source.text).to_owned()))
             }
             _ => None,
         }
@@ -108,11 +132,32 @@ impl<'p> Build<'p> {
         one_or_list(node).iter().filter_map(|item| self.text_of(item)).collect()
     }
 
-    /// The name of a definition without its version, and the version.
-    fn name_at(&mut self, node: &Node<'_>) -> Option<(Text, Option<u32>)> {
+    /// The name of a definition without its version, and the version, which the reader will look for.
+    fn name_at(&mut self, kind: DocumentKind, node: &Node<'_>) -> Option<(Text, Option<u32>)> {
         let written = node.text()?;
         let (name, version) = crate::check::split_version(written);
-        Some((self.spots.text(name, node.span), version.and_then(|version| version.parse().ok())))
+        let name = self.spots.text(name, node.span);
+        let version = version.and_then(|version| version.parse().ok());
+        self.version_of(kind, &name, version);
+        Some((name, version))
+    }
+
+    fn version_of(&mut self, kind: DocumentKind, name: &Text, version: Option<u32>) {
+        self.versioned.extend(version.map(|version| Versioned { kind, name: name.clone(), version }));
+    }
+
+    fn names_at(&mut self, kind: DocumentKind, map: &Node<'_>, key: &str) -> Vec<Text> {
+        let Some(node) = map.get(key) else { return Vec::new() };
+        one_or_list(node).iter().filter_map(|item| Some(self.name_at(kind, item)?.0)).collect()
+    }
+
+    /// Whether the reader has complained about the value of this key.
+    fn is_wrong(&self, map: &Node<'_>, key: &str) -> bool {
+        let found =
+            map.entries().iter().find(|entry| entry.key == key || entry.key.strip_suffix("_ms") == Some(key));
+        let Some(entry) = found else { return false };
+        let at = self.errors.partition_point(|start| *start < entry.key_span.start);
+        self.errors.get(at).is_some_and(|start| *start <= entry.value.span.end)
     }
 
     fn flag(&self, map: &Node<'_>, key: &str) -> bool {
@@ -154,7 +199,8 @@ impl<'p> Build<'p> {
 
     fn money(&self, map: &Node<'_>, key: &str) -> Option<u64> {
         let node = map.get(key)?;
-        matches!(node.data, Data::Int(_) | Data::Float(_)).then(|| micros(node.span.of(self.source)).ok())?
+        matches!(node.data, Data::Int(_) | Data::Float(_))
+            .then(|| micros(node.span.of(&self.source.text)).ok())?
     }
 
     /// One of a set of words, as the enum that it names.
@@ -172,7 +218,7 @@ impl<'p> Build<'p> {
 
     /// Where to point for something as a whole: at it if it is on one line, at its key if not.
     fn spot_of(&mut self, entry: &Entry<'_>) -> Spot {
-        let one_line = !entry.value.span.of(self.source).contains('\n');
+        let one_line = !entry.value.span.of(&self.source.text).contains('\n');
         self.spots.add(if one_line && !entry.value.span.is_empty() {
             entry.value.span
         } else {

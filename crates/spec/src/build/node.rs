@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use wonder_core::def::{Inline, MayMutate, Name, NodeDef, RetryOn, TaskDef, Text, TransitionDef};
 
-use super::{Build, one_or_list};
+use super::{Build, DocumentKind, one_or_list};
 use crate::codes;
 use crate::diagnostics::Diagnostic;
 use crate::shape::is_kind;
 use crate::tree::{Data, Node};
 
-impl Build<'_> {
+impl Build {
     pub(super) fn node(
         &mut self,
         reference: Text,
@@ -18,6 +18,8 @@ impl Build<'_> {
         transitions: &mut Vec<TransitionDef>,
     ) -> NodeDef {
         let (task, task_version, inline) = self.node_task(&reference, node);
+        let asked = self.count(node, "task_version");
+        self.version_of(DocumentKind::Task, &task, asked);
         self.taint(reference.spot, node.span);
         if let Some(next) = node.get("next") {
             for transition in one_or_list(next) {
@@ -29,7 +31,7 @@ impl Build<'_> {
             id: self.name(node, "id"),
             name: self.name(node, "name"),
             task,
-            task_version: self.count(node, "task_version").or(task_version),
+            task_version: asked.or(task_version),
             inline,
             input_mapping: self.mapping(node, "input_mapping"),
             output_mapping: self.writes(node, "output_mapping"),
@@ -57,9 +59,10 @@ impl Build<'_> {
     /// The name of the node's task, its version, and whether it is written in place: then it is
     /// `node:REF`, and so is its action if a kind is written on the node itself.
     fn node_task(&mut self, reference: &Text, node: &Node<'_>) -> (Text, Option<u32>, Inline) {
-        if let Some(named) = node.get("task").and_then(|task| self.name_at(task)) {
+        if let Some(named) = node.get("task").and_then(|task| self.name_at(DocumentKind::Task, task)) {
             self.no_retry_of(&named.0, node);
-            return (named.0, named.1, Inline::No);
+            // Only what `validate --expand` prints says so.
+            return (named.0, named.1, self.word(node, "inline").unwrap_or_default());
         }
         let name: Name = format!("node:{reference}").into();
         let text = Text { text: name.clone(), spot: reference.spot };
@@ -76,6 +79,9 @@ impl Build<'_> {
                 (vec![step], Inline::Action)
             }
         };
+        if self.is_wrong(node, "timeout") {
+            self.untimed_steps(&steps);
+        }
         let retry = self.retry(node, "retry");
         let (spot, retry_on) = (reference.spot, RetryOn::AnyFailure);
         let retry_on = if retry.is_some() { retry_on } else { RetryOn::default() };

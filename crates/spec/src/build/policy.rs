@@ -5,7 +5,7 @@ use wonder_core::def::{
     Synchronization, Text, TransitionDef,
 };
 
-use super::{Build, one_or_list, word};
+use super::{Build, DocumentKind, one_or_list, word};
 use crate::codes;
 use crate::diagnostics::Diagnostic;
 use crate::scalar::permille;
@@ -19,7 +19,7 @@ const PARTS: [(&str, &[&str]); 4] = [
     ("task", &["add_validator"]),
 ];
 
-impl Build<'_> {
+impl Build {
     pub(super) fn retry(&self, map: &Node<'_>, key: &str) -> Option<Retry> {
         let node = map.get(key)?;
         let (max_attempts, backoff) = match node.data {
@@ -45,7 +45,7 @@ impl Build<'_> {
 
     pub(super) fn budget(&self, map: &Node<'_>) -> Option<Budget> {
         let node = map.get("budget")?;
-        let warn_at = node.get("warn_at").map(|share| share.span.of(self.source));
+        let warn_at = node.get("warn_at").map(|share| share.span.of(&self.source.text));
         let warn_at = warn_at.and_then(|text| u32::try_from(permille(text).ok()?).ok());
         let budget = Budget {
             usd_micros: self.money(node, "usd"),
@@ -197,14 +197,14 @@ impl Build<'_> {
         Some(Change {
             model: self.text(node, "model"),
             system: self.text(node, "system"),
-            tools: node.get("tools").map(|_| self.texts(node, "tools")),
+            tools: node.get("tools").map(|_| self.names_at(DocumentKind::Action, node, "tools")),
             input: self.mapping(node, "input"),
         })
     }
 
     fn validator(&mut self, node: &Node<'_>, entry: &Entry<'_>) -> Option<Text> {
         if let Some(task) = node.get("task").or_else(|| node.text().map(|_| node)) {
-            return self.name_at(task).map(|(task, _)| task);
+            return self.name_at(DocumentKind::Task, task).map(|(task, _)| task);
         }
         if entry.value.text().is_some() {
             self.needs_more(entry, "add_validator", "{do: add_validator, task: check}");

@@ -4,15 +4,23 @@ use std::sync::Arc;
 
 use wonder_core::def::{Name, RetryOn, Spot, StepCondition, StepDef, StepVerdict, TaskDef, Text};
 
-use super::Build;
+use super::{Build, DocumentKind};
 use crate::shape::is_kind;
 use crate::tree::{Data, Entry, Node};
 
-impl Build<'_> {
+impl Build {
     /// A task with a name. Actions written in its steps become `task:NAME/REF`.
     pub(super) fn task(&mut self, name: Text, node: &Node<'_>) -> TaskDef {
         let within = format!("task:{name}");
         self.taint(name.spot, node.span);
+        let steps = self.steps(node, &within);
+        let retry = self.retry(node, "retry");
+        // A task that was written on its node, in the form that `validate --expand` prints.
+        let of_node = retry.is_some() && name.text.starts_with("node:");
+        let retry_on = if of_node { RetryOn::AnyFailure } else { RetryOn::Request };
+        if self.is_wrong(node, "timeout") {
+            self.untimed_steps(&steps);
+        }
         TaskDef {
             id: self.name(node, "id"),
             version: self.count(node, "version"),
@@ -23,14 +31,21 @@ impl Build<'_> {
             tags: self.names(node, "tags"),
             input_schema: self.schema(node, "input_schema"),
             output_schema: self.schema(node, "output_schema"),
-            retry: self.retry(node, "retry"),
-            retry_on: RetryOn::Request,
+            retry,
+            retry_on,
             timeout_ms: self.duration(node, "timeout"),
-            steps: self.steps(node, &within),
+            steps,
             created_at: self.name(node, "created_at"),
             updated_at: self.name(node, "updated_at"),
             name,
         }
+    }
+
+    /// Nothing is said of the missing time limits of these: one is written, and could not be read.
+    pub(super) fn untimed_steps(&mut self, steps: &[StepDef]) {
+        let actions = steps.iter().filter_map(|step| self.actions.get(&step.action.text));
+        let spots: Vec<Spot> = actions.map(|action| action.spot).collect();
+        self.untimed.extend(spots);
     }
 
     pub(super) fn steps(&mut self, node: &Node<'_>, within: &str) -> Vec<StepDef> {
@@ -53,9 +68,11 @@ impl Build<'_> {
         let (action, version) = self.step_action(work, &reference, within);
         let spot = reference.spot;
         self.taint(spot, node.span);
+        let asked = self.count(node, "action_version");
+        self.version_of(DocumentKind::Action, &action, asked);
         StepDef {
             id: self.name(node, "id"),
-            action_version: self.count(node, "action_version").or(version),
+            action_version: asked.or(version),
             input_mapping: self.mapping(node, "input_mapping"),
             output_mapping: self.writes(node, "output_mapping"),
             on_failure: self.word(node, "on_failure").unwrap_or_default(),
@@ -73,7 +90,7 @@ impl Build<'_> {
         within: &str,
     ) -> (Text, Option<u32>) {
         if let Some(entry) = work.filter(|entry| entry.key == "action")
-            && let Some((name, version)) = self.name_at(&entry.value)
+            && let Some((name, version)) = self.name_at(DocumentKind::Action, &entry.value)
         {
             return (name, version);
         }

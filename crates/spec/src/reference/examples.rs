@@ -26,10 +26,10 @@ macro_rules! examples {
 }
 
 examples! {
-    "add_validator" "artifacts" "assert" "budget" "concurrency" "condition" "dag" "documents" "execution" "fail_fast"
-    "fan_out" "fan_out_all" "foreach" "http_request" "human_gate" "human_gate_default" "isolation" "join"
+    "add_validator" "artifacts" "assert" "budget" "called_file" "concurrency" "condition" "dag" "documents" "execution"
+    "fail_fast" "fan_out" "fan_out_all" "foreach" "http_request" "human_gate" "human_gate_default" "isolation" "join"
     "loop_with_feedback" "may_mutate" "merge" "mock" "models" "next" "node" "on_error" "people" "responses"
-    "retry" "scope" "secret" "shell" "sleep" "task" "timeouts" "transition" "update_context" "wait_event"
+    "retry" "scope" "secret" "shell" "sleep" "stored" "task" "timeouts" "transition" "update_context" "wait_event"
     "workflow" "workflow_call"
 }
 
@@ -110,6 +110,17 @@ fn in_form(node: &Node<'_>, form: &'static Form, found: &mut BTreeSet<Use>) {
 mod tests {
     use super::*;
 
+    /// One may call another.
+    struct Embedded;
+
+    impl crate::Files for Embedded {
+        fn open(&self, path: &str, _from: &str) -> Result<crate::FileText, String> {
+            let name = path.trim_start_matches("./").trim_end_matches(".yaml");
+            let example = EXAMPLES.iter().find(|example| example.name == name).ok_or("it is not there")?;
+            Ok(crate::FileText { name: example.file(), text: example.text.to_owned() })
+        }
+    }
+
     #[test]
     fn every_file_is_embedded_and_can_be_read() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/reference");
@@ -120,7 +131,11 @@ mod tests {
         files.sort();
         assert_eq!(files, EXAMPLES.iter().map(|example| example.name).collect::<Vec<_>>());
         for example in EXAMPLES {
-            if let Err(problems) = crate::read_everything(example.text, &example.file()) {
+            let library = crate::Library::default();
+            let around =
+                crate::Around { library: &library, files: &Embedded, everything: true, unable: None };
+            let file = crate::FileText { name: example.file(), text: example.text.to_owned() };
+            if let Err(problems) = crate::read_files(vec![file], &around) {
                 panic!("{}", problems.render(false));
             }
         }

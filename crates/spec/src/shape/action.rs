@@ -262,9 +262,10 @@ const WORKFLOW_CALL: &Shape = &Shape {
             key(
                 "workflow",
                 Form::Either(&[Form::Template, Form::Object(FROM_CONTEXT)]),
-                "Its name, or `{from_context: EXPR}`.",
+                "Its name, or `{from_context: EXPR}`; with `file`, which workflow of that file.",
             )
-            .required(),
+            .default("with `file`, the first in it"),
+            key("file", Form::Text, "The file that it is in, relative to this one; read when a run starts."),
             key(
                 "on_failure",
                 Form::Words(&[
@@ -281,7 +282,7 @@ const WORKFLOW_CALL: &Shape = &Shape {
         TIMEOUT,
         COMMON,
     ],
-    choices: &[],
+    choices: &[Choice::AtLeastOne("workflow", &["workflow", "file"])],
 };
 
 const WAIT_EVENT: &Shape = &Shape {
@@ -313,7 +314,7 @@ const SLEEP: &Shape = &Shape {
     about: "Waits for a time; the wait survives a restart.",
     keys: &[
         &[
-            key("for", Form::Template, "A duration: `5m`, `{{ state.minutes }}m`."),
+            key("for", Form::DurationTemplate, "A duration: `5m`, `{{ state.minutes }}m`."),
             key("until", Form::Expression, "An expression giving a time."),
         ],
         COMMON,
@@ -422,7 +423,7 @@ pub(crate) const KINDS: &[Key] = &[
     ),
     key(
         "sleep",
-        Form::Either(&[Form::Template, Form::Object(SLEEP)]),
+        Form::Either(&[Form::DurationTemplate, Form::Object(SLEEP)]),
         "Waits for a time; a text is the duration.",
     ),
     key("mock", Form::Object(MOCK), "Does what the script says."),
@@ -448,7 +449,41 @@ pub(crate) fn is_kind(key: &str) -> bool {
     KIND_NAMES.contains(&key)
 }
 
+/// What `kind` of an action may be: its kind, with `implementation`, or what its document defines.
+pub(crate) fn stored_kinds() -> impl Iterator<Item = &'static str> {
+    KIND_NAMES.iter().copied().chain(["action"])
+}
+
+/// The key of a kind of action.
+pub(crate) fn kind_key(kind: &str) -> Option<&'static Key> {
+    KINDS.iter().find(|key| key.name == kind)
+}
+
+const ACTION_WORK: &[&str] = &[
+    "implementation",
+    "llm_call",
+    "mcp_tool",
+    "http_request",
+    "shell",
+    "update_context",
+    "assert",
+    "artifact_write",
+    "artifact_read",
+    "human_gate",
+    "workflow_call",
+    "wait_event",
+    "sleep",
+    "mock",
+];
+const _: () = assert!(ACTION_WORK.len() == KIND_NAMES.len() + 1);
+
 pub(super) const ACTION_KEYS: &[Key] = &[
+    key("kind", Form::ActionKind, "As it is stored: the kind of action, with `implementation`."),
+    key(
+        "implementation",
+        Form::Implementation,
+        "As it is stored: what stands under the kind's own key otherwise.",
+    ),
     key("description", Form::Text, "What it does, for people."),
     key("id", Form::Text, "The stored id."),
     key("version", POSITIVE, "The stored version."),
@@ -459,7 +494,7 @@ pub(crate) const ACTION: &Shape = &Shape {
     name: "action",
     about: "One atomic operation, which steps name.",
     keys: &[ACTION_KEYS, KINDS, TIMEOUT, COMMON],
-    choices: &[Choice::ExactlyOne("kind of action", KIND_NAMES)],
+    choices: &[Choice::ExactlyOne("kind of action", ACTION_WORK), Choice::With("implementation", "kind")],
 };
 
 pub(super) const ACTION_PARTS: [&[Key]; 4] = [ACTION_KEYS, KINDS, TIMEOUT, COMMON];

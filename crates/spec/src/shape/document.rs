@@ -113,14 +113,7 @@ pub(crate) const TASK_DOCUMENT: &Shape = &Shape {
 pub(crate) const ACTION_DOCUMENT: &Shape = &Shape {
     name: "action_document",
     about: "An action that steps name.",
-    keys: &[
-        HEAD,
-        &[key("kind", Form::Words(&[word("action", "An action.")]), "What the document defines.")],
-        ACTION_PARTS[0],
-        ACTION_PARTS[1],
-        ACTION_PARTS[2],
-        ACTION_PARTS[3],
-    ],
+    keys: &[HEAD, ACTION_PARTS[0], ACTION_PARTS[1], ACTION_PARTS[2], ACTION_PARTS[3]],
     choices: ACTION.choices,
 };
 

@@ -9,8 +9,21 @@ use super::{Form, Key, Shape, all_shapes};
 const DESCRIBE: [&str; 6] = ["id", "description", "tags", "created_at", "updated_at", "examples"];
 
 /// Keys that the reader itself acts on: nothing of them is left behind it.
-const READERS_OWN: [&str; 9] =
-    ["wonder", "kind", "next", "ordinal", "steps", "nodes", "actions", "execution", "outcomes"];
+const READERS_OWN: [&str; 13] = [
+    "wonder",
+    "kind",
+    "next",
+    "ordinal",
+    "steps",
+    "nodes",
+    "actions",
+    "execution",
+    "outcomes",
+    "implementation",
+    "file",
+    "task_version",
+    "action_version",
+];
 
 /// Keys whose stored field has another name.
 const STORED_AS: [(&str, &str); 23] = [
@@ -140,8 +153,6 @@ fn what_has_no_effect_yet_is_refused() {
         "context_tables",
         "inherit_artifacts",
         "library_id",
-        "task_version",
-        "action_version",
         "parameters",
         "llm_call",
         "mcp_tool",

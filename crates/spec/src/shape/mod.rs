@@ -10,7 +10,7 @@ mod effects;
 mod node;
 mod policy;
 
-pub(crate) use action::is_kind;
+pub(crate) use action::{is_kind, kind_key, stored_kinds};
 pub(crate) use document::{
     ACTION_DOCUMENT, MODEL_DOCUMENT, PROMPT_DOCUMENT, TASK_DOCUMENT, WORKFLOW_DOCUMENT,
 };
@@ -73,6 +73,8 @@ pub(crate) enum Form {
     Duration,
     /// The same, or one of these words.
     DurationOr(&'static [Word]),
+    /// The same as a template: `{{ state.minutes }}m`.
+    DurationTemplate,
     /// Dollars.
     Money,
     /// From 0 to 1.
@@ -95,6 +97,10 @@ pub(crate) enum Form {
     /// Definitions by name.
     NameMap(&'static Form),
     Object(&'static Shape),
+    /// A kind of action, as it is stored.
+    ActionKind,
+    /// The fields of the kind of action that the key `kind` beside it names.
+    Implementation,
     /// The first whose outer form fits.
     Either(&'static [Form]),
 }
@@ -153,7 +159,9 @@ impl Form {
             Form::Bool => "`true` or `false`".into(),
             Form::Count(..) => "a whole number".into(),
             Form::Number => "a number".into(),
-            Form::Duration => "a duration such as `30s`".into(),
+            Form::Duration | Form::DurationTemplate => "a duration such as `30s`".into(),
+            Form::Implementation => "the fields of the action".into(),
+            Form::ActionKind => "a kind of action such as `shell`".into(),
             Form::DurationOr(words) => format!("a duration such as `30s`, or {}", one_of(words)),
             Form::Money => "an amount in dollars such as `1.5`".into(),
             Form::Share => "a number from 0 to 1".into(),
@@ -235,6 +243,18 @@ impl Shape {
             _ => None,
         }
     }
+}
+
+pub(crate) fn node_shape() -> &'static Shape {
+    node::NODE
+}
+
+pub(crate) fn step_shape() -> &'static Shape {
+    node::STEP
+}
+
+pub(crate) fn task_shape() -> &'static Shape {
+    node::TASK
 }
 
 /// Every shape that can be reached from a document, outermost first.

@@ -42,7 +42,8 @@ pub(super) const STEP: &Shape = &Shape {
             key("id", Form::Text, "The stored id."),
             key("ordinal", COUNT, "Its place in the task.").default("as written"),
             key("action", Form::NameAt, "The name of an action."),
-            key("action_version", POSITIVE, "The version of that action.").default("the latest").not_yet(),
+            key("action_version", POSITIVE, "The version of that action, as in `action: name@3`.")
+                .default("the one that is here"),
             key("input_mapping", Form::Mapping, "The action's input.").default("what its texts name"),
             key("output_mapping", Form::Writes, "Where the result goes.").default("`state.<ref>: result`"),
             key(
@@ -137,7 +138,16 @@ const NODE_KEYS: &[Key] = &[
     key("name", Form::Text, "Its name, for people."),
     key("id", Form::Text, "The stored id."),
     key("task", Form::NameAt, "The name of the task it executes."),
-    key("task_version", POSITIVE, "The version of that task.").default("the latest").not_yet(),
+    key("task_version", POSITIVE, "The version of that task, as in `task: name@3`.")
+        .default("the one that is here"),
+    key(
+        "inline",
+        Form::Words(&[
+            word("action", "As one action on the node."),
+            word("steps", "As `steps` on the node."),
+        ]),
+        "With `task`: how the task was written before `validate --expand` wrote it out.",
+    ),
     key("steps", STEPS, "The task itself, as a list of steps."),
     key("input_mapping", Form::Mapping, "The task's input.").default("what the node's texts name"),
     key("output_mapping", Form::Writes, "Where the result goes.").default("`state.<ref>: result`"),

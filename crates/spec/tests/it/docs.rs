@@ -7,7 +7,7 @@ fn root() -> PathBuf {
 }
 
 fn reads(text: &str, name: &str) {
-    if let Err(problems) = wonder_spec::read_everything(text, name) {
+    if let Err(problems) = crate::read_here(text, name) {
         panic!("{}", problems.render(false));
     }
 }

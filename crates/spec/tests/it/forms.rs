@@ -1,6 +1,9 @@
 //! Short forms and what they stand for.
 
-use wonder_spec::{Definition, expand, from_stored, read_everything as read};
+use std::path::PathBuf;
+
+use serde_json::Value as Json;
+use wonder_spec::{Definition, expand, from_stored, read_everything as read, stored};
 
 use crate::files;
 
@@ -10,10 +13,10 @@ fn good_files_read_and_their_stored_form_reads_back() {
         let reading = read(&text, &name).unwrap_or_else(|problems| panic!("{}", problems.render(false)));
         assert_eq!(reading.bundles.len(), reading.graphs.len());
         for bundle in &reading.bundles {
-            let stored = expand(bundle);
-            let back = from_stored(&stored).unwrap();
-            assert_eq!(expand(&back), stored, "{name}");
-            assert_eq!(from_stored(&expand(&back)).unwrap(), back, "{name}");
+            let kept = stored(bundle);
+            let back = from_stored(&kept).unwrap();
+            assert_eq!(stored(&back), kept, "{name}");
+            assert_eq!(from_stored(&stored(&back)).unwrap(), back, "{name}");
         }
         let snapshot = name.replace('.', "_");
         let all: String = reading.bundles.iter().map(|bundle| expand(bundle)).collect();
@@ -21,6 +24,120 @@ fn good_files_read_and_their_stored_form_reads_back() {
         insta::assert_snapshot!(format!("{snapshot}_warnings"), reading.warnings.render(false));
         insta::assert_snapshot!(format!("{snapshot}_mermaid"), wonder_spec::mermaid(&reading.graphs[0]));
         insta::assert_snapshot!(format!("{snapshot}_dot"), wonder_spec::dot(&reading.graphs[0]));
+    }
+}
+
+/// Every workflow in the examples and the scenarios, as text.
+fn everything_written() -> Vec<(String, String)> {
+    fn inside(name: &str, json: &Json, found: &mut Vec<(String, String)>) {
+        match json {
+            Json::String(text) if text.contains("wonder: 1") => found.push((name.to_owned(), text.clone())),
+            Json::Array(items) => items.iter().for_each(|item| inside(name, item, found)),
+            Json::Object(map) => map.values().for_each(|item| inside(name, item, found)),
+            _ => {}
+        }
+    }
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut folders = vec![root.join("examples"), root.join("crates/sim/scenarios")];
+    let mut found = files("good");
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.display().to_string();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name.ends_with(".scenario.yaml") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let documents = wonder_spec::documents(&text, &name).unwrap();
+                documents.iter().for_each(|document| inside(&name, document, &mut found));
+            } else if name.ends_with(".yaml") {
+                found.push((name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_expand_prints_reads_back_as_the_same() {
+    let mut workflows = 0;
+    for (name, text) in everything_written() {
+        // A scenario may be about a file that is refused, or about several files.
+        let Ok(reading) = read(&text, &name) else { continue };
+        let printed: Vec<String> = reading.bundles.iter().map(|bundle| expand(bundle)).collect();
+        let printed = printed.join("---\n");
+        let again = read(&printed, &name)
+            .unwrap_or_else(|problems| panic!("{name}\n{printed}\n{}", problems.render(false)));
+        let kept =
+            |bundles: &[std::sync::Arc<_>]| bundles.iter().map(|bundle| stored(bundle)).collect::<Vec<_>>();
+        assert_eq!(kept(&again.bundles), kept(&reading.bundles), "{name}\n{printed}");
+        workflows += reading.bundles.len();
+    }
+    assert!(workflows > 150, "only {workflows} workflows were found");
+}
+
+#[test]
+fn an_action_may_be_written_as_it_is_stored() {
+    let short = "wonder: 1\nname: x\nnodes: {a: {task: t}}\ntasks: {t: {steps: [{ref: s, action: greet}]}}\nactions:\n  greet: {shell: {command: echo hi}, execution: {timeout_ms: 5000}, effects: none, requires: {type: object}}\n";
+    let long = short.replace("shell: {command: echo hi}", "kind: shell, implementation: {command: echo hi}");
+    assert_eq!(
+        stored(&read(&long, "x.yaml").unwrap().bundles[0]),
+        stored(&read(short, "x.yaml").unwrap().bundles[0])
+    );
+    let document = "wonder: 1\nname: greet\nkind: http_request\nimplementation: {url: https://example.org}\nexecution: {timeout_ms: 5000}\n";
+    assert!(matches!(&read(document, "x.yaml").unwrap().definitions[..], [Definition::Action(_)]));
+    for (wrong, code) in [
+        (long.replace("command: echo", "comand: echo"), "E0020"),
+        (long.replace("kind: shell, ", ""), "E0021"),
+        (long.replace("kind: shell", "kind: shel"), "E0023"),
+        (long.replace("kind: shell, implementation: {command: echo hi}", "kind: shell"), "E0025"),
+    ] {
+        let found = read(&wrong, "x.yaml").unwrap_err();
+        let codes: Vec<&str> = found.iter().map(|problem| problem.code.0).collect();
+        assert_eq!(codes, [code], "{}", found.render(false));
+    }
+}
+
+#[test]
+fn a_version_is_there_or_it_is_refused() {
+    let text = |named: &str, defined: &str| {
+        format!(
+            "wonder: 1\nname: x\nnodes: {{a: {{{named}}}}}\ntasks: {{t: {{{defined}steps: [{{ref: s, mock: {{}}}}]}}}}\n"
+        )
+    };
+    for (named, defined) in [
+        ("task: t", ""),
+        ("task: t", "version: 3, "),
+        ("task: t@3", "version: 3, "),
+        ("task: t, task_version: 3", "version: 3, "),
+    ] {
+        read(&text(named, defined), "x.yaml").unwrap_or_else(|p| panic!("{}", p.render(false)));
+    }
+    let call = |named: &str, head: &str| {
+        format!(
+            "wonder: 1\nname: x\nnodes: {{a: {{workflow_call: {named}}}}}\n---\nname: y\n{head}nodes: {{a: {{mock: {{}}}}}}\n"
+        )
+    };
+    read(&call("y@2", "version: 2\n"), "x.yaml").unwrap_or_else(|p| panic!("{}", p.render(false)));
+    let action = |named: &str| {
+        format!(
+            "wonder: 1\nname: x\nnodes: {{a: {{steps: [{{{named}}}]}}}}\nactions: {{c: {{mock: {{}}}}}}\n"
+        )
+    };
+    for (text, code) in [
+        (text("task: t@7", ""), "E0038"),
+        (text("task: t@7", "version: 3, "), "E0038"),
+        (text("task: t, task_version: 7", ""), "E0038"),
+        (text("task: lib/t@3", "version: 3, "), "E0104"),
+        (action("action: c@2"), "E0038"),
+        (action("action: c, action_version: 2"), "E0038"),
+        (call("y@3", "version: 2\n"), "E0038"),
+        (call("y@3", ""), "E0038"),
+        (call("lib/y", ""), "E0034"),
+    ] {
+        let found = wonder_spec::read(&text, "x.yaml").err().unwrap_or_else(|| panic!("accepted: {text}"));
+        let codes: Vec<&str> = found.iter().map(|problem| problem.code.0).collect();
+        assert_eq!(codes, [code], "{}", found.render(false));
     }
 }
 

@@ -1,5 +1,7 @@
 //! What people see: every diagnostic as a screen, every short form as what it stands for.
 
+mod beginners;
+mod called;
 mod diagnostics;
 mod docs;
 mod forms;
@@ -31,4 +33,25 @@ fn problems(text: &str) -> String {
         Ok(reading) => reading.warnings.render(false),
         Err(problems) => problems.render(false),
     }
+}
+
+/// The files beside another.
+struct Beside;
+
+impl wonder_spec::Files for Beside {
+    fn open(&self, path: &str, from: &str) -> Result<wonder_spec::FileText, String> {
+        let path = std::path::Path::new(from).parent().unwrap_or(std::path::Path::new("")).join(path);
+        let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        Ok(wonder_spec::FileText { name: path.display().to_string(), text })
+    }
+}
+
+/// Reads all of the format, and the files that are called.
+fn read_here(text: &str, name: &str) -> Result<wonder_spec::Reading, wonder_spec::Diagnostics> {
+    let library = wonder_spec::Library::default();
+    let around = wonder_spec::Around { library: &library, files: &Beside, everything: true, unable: None };
+    wonder_spec::read_files(
+        vec![wonder_spec::FileText { name: name.to_owned(), text: text.to_owned() }],
+        &around,
+    )
 }

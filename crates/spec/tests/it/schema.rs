@@ -60,7 +60,7 @@ fn examples_read_without_errors() {
     let mut all = Vec::new();
     collect(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples"), &mut all);
     for (name, text) in all {
-        if let Err(problems) = wonder_spec::read_everything(&text, &name) {
+        if let Err(problems) = crate::read_here(&text, &name) {
             panic!("{}", problems.render(false));
         }
     }

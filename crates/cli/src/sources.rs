@@ -1,0 +1,94 @@
+//! Files of definitions as they are named on the command line: from the disk, or `-` for stdin; and the files that
+//! they call, relative to the one that says so.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use wonder_actions::Worker;
+use wonder_core::def::Implementation;
+use wonder_spec::{Around, FileText, Files, Library, Reading, Unable, read_files};
+
+use crate::fault::Fault;
+
+const STDIN: &str = "(stdin)";
+
+/// What the files are read for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum For {
+    /// A run on this machine.
+    Run,
+    /// A look: all of the format, also what this version does not do yet.
+    Look,
+}
+
+/// Reads files and those they call, or says everything that is wrong with them.
+pub(crate) fn read(paths: &[PathBuf], purpose: For) -> Result<Reading, Fault> {
+    let disk = Disk::default();
+    let files = paths.iter().map(|path| disk.given(path)).collect::<Result<Vec<FileText>, Fault>>()?;
+    // For tests of what a model is switched to, without a model: see `WONDER_FAILPOINT`.
+    let everything = purpose == For::Look || std::env::var_os("WONDER_READ_EVERYTHING").is_some();
+    let worker = Worker::new(wonder_actions::Settings::default());
+    let unable = |implementation: &Implementation| {
+        worker.unable(implementation).map(|(why, help)| Unable { why, help })
+    };
+    let library = Library::default();
+    let around = Around {
+        library: &library,
+        files: &disk,
+        everything,
+        unable: if everything { None } else { Some(&unable) },
+    };
+    read_files(files, &around).map_err(|problems| Fault::Definition(Box::new(problems)))
+}
+
+/// The files that were opened, so that each is known again however it is named.
+#[derive(Debug, Default)]
+pub(crate) struct Disk(RefCell<BTreeMap<PathBuf, String>>);
+
+impl Disk {
+    /// A file that was named on the command line.
+    pub(crate) fn given(&self, path: &Path) -> Result<FileText, Fault> {
+        if path == Path::new("-") {
+            let mut text = String::new();
+            let done = std::io::stdin().lock().read_to_string(&mut text);
+            done.map_err(|error| Fault::usage(format!("-: cannot read stdin: {error}")))?;
+            return Ok(FileText { name: STDIN.to_owned(), text });
+        }
+        self.read(path).map_err(|why| {
+            let message = format!("{}: cannot read the file: {why}", path.display());
+            Fault::usage(message).help("give the path of a workflow file, such as `wonder run hello.yaml`")
+        })
+    }
+
+    fn read(&self, path: &Path) -> Result<FileText, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let known = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let name = path.to_string_lossy().into_owned();
+        let name = self.0.borrow_mut().entry(known).or_insert(name).clone();
+        Ok(FileText { name, text })
+    }
+}
+
+impl Files for Disk {
+    fn open(&self, path: &str, from: &str) -> Result<FileText, String> {
+        let beside = Path::new(from).parent().filter(|_| from != STDIN).unwrap_or(Path::new(""));
+        self.read(&tidy(&beside.join(path)))
+    }
+}
+
+/// Without `.` and, where that is plain, without `..`: as people would say it.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir if matches!(tidy.components().next_back(), Some(Component::Normal(_))) => {
+                tidy.pop();
+            }
+            part => tidy.push(part),
+        }
+    }
+    tidy
+}
