@@ -33,6 +33,7 @@ const TEMPLATES: &[Template] = templates! {
     "panel": "panel.yaml";
     "until_good": "until_good.yaml";
     "keep_going": "keep_going.yaml";
+    "shared_child": "morning.yaml" "evening.yaml" "greet.yaml";
     "approval": "approval.yaml";
     "fan_out_budget": "fan_out_budget.yaml";
 };

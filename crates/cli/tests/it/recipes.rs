@@ -84,6 +84,11 @@ fn keep_going() {
 }
 
 #[test]
+fn shared_child() {
+    assert_snapshot!("recipe_shared_child", played("shared_child", "morning.yaml", |command| command).1);
+}
+
+#[test]
 fn approval() {
     assert_snapshot!("recipe_approval", recipe("approval"));
 }
