@@ -107,14 +107,34 @@ fn steps_by_name(node: &mut Node<'_>, problems: &mut Vec<Diagnostic>) {
 
 /// In a map of definitions: one with nothing in it, and behind it keys that belong inside one.
 fn gather_into_empty(node: &mut Node<'_>, shape: &'static Shape, what: &str, problems: &mut Vec<Diagnostic>) {
+    gather(node, what, problems, |owner, entry, open| {
+        let inside = shape.find(&entry.key).is_some() && !looks_like(&entry.value, shape);
+        inside && (open || matches!(owner.value.data, Data::Null))
+    });
+}
+
+/// A key of the document with nothing in it, and behind it keys that the document does not have.
+fn gather_strays(node: &mut Node<'_>, shape: &'static Shape, problems: &mut Vec<Diagnostic>) {
+    gather(node, "key", problems, |owner, entry, open| {
+        let stray = shape.find(&entry.key).is_none() && matches!(entry.value.data, Data::Map(_));
+        stray && (open || is_empty_container(owner, shape))
+    });
+}
+
+/// Puts entries into the one before them that they belong to. `belongs` is told the owner, the entry, and whether the
+/// owner has got one already; the first of each owner is a problem.
+fn gather(
+    node: &mut Node<'_>,
+    what: &str,
+    problems: &mut Vec<Diagnostic>,
+    belongs: impl Fn(&Entry<'_>, &Entry<'_>, bool) -> bool,
+) {
     let Data::Map(entries) = &mut node.data else { return };
-    let inside = |entry: &Entry<'_>| shape.find(&entry.key).is_some() && !looks_like(&entry.value, shape);
     let mut list: Vec<Entry<'_>> = Vec::with_capacity(entries.list.len());
     let mut open = false;
     for entry in std::mem::take(&mut entries.list) {
-        let empty = |last: &&mut Entry<'_>| matches!(last.value.data, Data::Null) || open;
-        match list.last_mut().filter(empty) {
-            Some(owner) if inside(&entry) => {
+        match list.last_mut() {
+            Some(owner) if belongs(owner, &entry, open) => {
                 if !open {
                     problems.push(misplaced(owner, &entry, what));
                 }
@@ -133,30 +153,6 @@ fn gather_into_empty(node: &mut Node<'_>, shape: &'static Shape, what: &str, pro
 /// Whether a value could itself be one of these, so that its key is its name.
 fn looks_like(value: &Node<'_>, shape: &'static Shape) -> bool {
     !value.entries().is_empty() && value.entries().iter().all(|entry| shape.find(&entry.key).is_some())
-}
-
-/// A key of the document with nothing in it, and behind it keys that the document does not have.
-fn gather_strays(node: &mut Node<'_>, shape: &'static Shape, problems: &mut Vec<Diagnostic>) {
-    let Data::Map(entries) = &mut node.data else { return };
-    let mut list: Vec<Entry<'_>> = Vec::with_capacity(entries.list.len());
-    let mut open = false;
-    for entry in std::mem::take(&mut entries.list) {
-        let stray = shape.find(&entry.key).is_none() && matches!(entry.value.data, Data::Map(_));
-        match list.last_mut() {
-            Some(owner) if stray && (open || is_empty_container(owner, shape)) => {
-                if !open {
-                    problems.push(misplaced(owner, &entry, "key"));
-                }
-                open = true;
-                adopt(owner, entry);
-            }
-            _ => {
-                open = false;
-                list.push(entry);
-            }
-        }
-    }
-    entries.list = list;
 }
 
 fn is_empty_container(entry: &Entry<'_>, shape: &'static Shape) -> bool {
