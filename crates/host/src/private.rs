@@ -27,8 +27,10 @@ pub(crate) fn directory(path: &Path) -> Reply<()> {
     if found.mode() & WRITABLE_BY_OTHERS != 0 {
         let why =
             format!("others may write in it (mode {:03o}), and so change what runs", found.mode() & 0o777);
-        return Err(unreachable_file(path, &why)
-            .help(format!("Check what is in it, then: chmod 700 {}", path.display())));
+        return Err(unreachable_file(path, &why).help(format!(
+            "Check what is in it, then make it yours alone: chmod 700 '{}'.",
+            path.display()
+        )));
     }
     tighten(path, &found, DIR).map_err(broken)
 }

@@ -266,7 +266,7 @@ fn a_run_whose_mocks_fail_is_said_to_fail() {
 #[test]
 fn the_body_of_a_loop_is_gone_through_once_where_only_data_knows() {
     let transitions = json!([
-        {"from": "test", "to": "body", "condition": "state.left < input.pages"}, {"from": "test", "to": "end"},
+        {"from": "test", "to": "body", "condition": "state.body.left < input.pages"}, {"from": "test", "to": "end"},
         {"from": "body", "to": "test"},
     ]);
     let nodes = ["test", "body", "end"].map(|name| mock(name, 1, json!({}))).into();

@@ -469,7 +469,7 @@ fn a_rule_that_breaks_is_an_expression_error_with_its_cause() {
     let told = Told::of(
         "
 nodes:
-  a: {mock: {error: internal}, on_error: [{when: state.nothing.there, do: retry}, {do: skip}]}
+  a: {mock: {error: internal}, on_error: [{when: error.details.nothing.there, do: retry}, {do: skip}]}
 ",
         1,
     );

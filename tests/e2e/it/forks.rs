@@ -84,14 +84,14 @@ fn a_fork_may_bring_an_input_and_another_version() {
     // What does not fit changes nothing.
     let other = place.file("other.yaml", "wonder: 1\nname: told\nnodes:\n  z: {mock: {output: {}}}\n");
     let before: Value = place.json(&["list"], 0);
-    for arguments in [
-        vec!["--from", "nowhere"],
-        vec!["--from", "b", "--branch", "3"],
-        vec!["--from", "b", "--definition", &other],
+    for (arguments, why) in [
+        (vec!["--from", "nowhere"], "has no such node"),
+        (vec!["--from", "b", "--branch", "3"], "cannot fork"),
+        (vec!["--from", "b", "--definition", &other], "cannot fork"),
     ] {
         let refused = place.run(&[&["fork", id], arguments.as_slice()].concat());
         assert_eq!(refused.code, Some(2), "{arguments:?}: {refused:#?}");
-        assert!(refused.err.contains("cannot fork"), "{refused:#?}");
+        assert!(refused.err.contains(why), "{refused:#?}");
     }
     assert_eq!(place.json(&["list"], 0), before);
 }

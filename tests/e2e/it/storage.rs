@@ -96,7 +96,7 @@ impl Disk<'_> {
     fn mount(path: &Path) -> Disk<'_> {
         std::fs::create_dir_all(path).expect("a place for it");
         let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(path).status();
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs"]).arg(path).status();
         assert!(mounted.expect("mount runs").success(), "a small disk cannot be had here");
         Disk(path)
     }

@@ -83,10 +83,16 @@ async fn a_redirect_may_not_lead_where_the_request_may_not_go() {
 
 #[tokio::test]
 async fn only_http_is_spoken() {
-    for url in ["ftp://example.org/x", "file:///etc/passwd"] {
-        let report = get(url, ", allow_private: true", Settings::default()).await;
+    // What is written in the file is found when it is read; this comes from outside.
+    let get = async |url: &str, value: &str| {
+        let node = format!(r#"{{http_request: {{url: "{url}", allow_private: true}}}}"#);
+        let (job, _output) = job(&node, &format!(r#"{{"value": "{value}"}}"#));
+        Worker::new(Settings::default()).perform(job).await
+    };
+    for (scheme, rest) in [("ftp", "example.org/x"), ("file", "/etc/passwd")] {
+        let report = get(&format!("{{{{ input.value }}}}://{rest}"), scheme).await;
         assert_failed(report, ErrorKind::ContractViolation, "speaks http and https");
     }
-    let report = get("not an address", "", Settings::default()).await;
+    let report = get("{{ input.value }}", "not an address").await;
     assert_failed(report, ErrorKind::ExpressionError, "is no address");
 }
