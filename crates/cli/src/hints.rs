@@ -34,7 +34,11 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         | Cause::SeveralGates { .. }
         | Cause::BadRunInput { .. }
         | Cause::OtherWorkflow { .. }
+        | Cause::RequestReused { .. }
         | Cause::OtherVersion => return None,
+        Cause::OutcomeUnknown { run } => {
+            return Some(format!("Once there is room: wonder show {run} tells whether it was recorded."));
+        }
     };
     Some(text.replace("RUN", run.unwrap_or("RUN")))
 }

@@ -98,6 +98,14 @@ pub enum Cause {
     OwnerSilent {
         process: Option<u32>,
     },
+    /// Something else was asked under the same id before.
+    RequestReused {
+        id: String,
+    },
+    /// It may have been recorded, or will be: asking for the run tells.
+    OutcomeUnknown {
+        run: String,
+    },
     /// Two processes of different versions met.
     OtherVersion,
     /// The storage is not one of ours, was written by a newer version, or cannot be reached here.
@@ -263,6 +271,13 @@ impl EngineError {
         EngineError::new(ErrorCode::Storage, message)
             .help("If it is stopped, let it go on or end it; its runs are safe.")
             .because(Cause::OwnerSilent { process: Some(process) })
+    }
+
+    pub fn request_reused(id: &str) -> EngineError {
+        let message = format!("something else was asked under the request id {id} before");
+        EngineError::new(ErrorCode::Conflict, message)
+            .help("Nothing was changed. An id is for one request: choose another for this one.")
+            .because(Cause::RequestReused { id: id.to_owned() })
     }
 
     /// `why`: what of the run's past the new definition could not have done.

@@ -171,13 +171,10 @@ impl Connection {
     }
 
     async fn asked(&self, mut asked: Embedded) -> Reply<Response> {
-        // Named here, so that asking twice starts one.
-        let id = match &mut asked {
-            Embedded::Ask { request: Request::Start(start), .. } => Some(&mut start.id),
-            Embedded::Ask { request: Request::Fork(fork), .. } => Some(&mut fork.id),
-            _ => None,
-        };
-        if let Some(id) = id {
+        // Named here, so that asking twice does it once.
+        if let Embedded::Ask { request, .. } = &mut asked
+            && let Some(id) = request.id_mut()
+        {
             id.get_or_insert_with(|| ulid::Ulid::generate().to_string());
         }
         loop {

@@ -129,9 +129,9 @@ impl Host {
                 let id = fork.id.get_or_insert_with(|| ulid::Ulid::generate().to_string()).clone();
                 self.found(driven(Request::Fork(fork)), id).await
             }
-            Request::Act { run, act } => {
+            Request::Act { request_id, run, act } => {
                 let run = self.resolve(run).await?;
-                self.found(driven(Request::Act { run: run.clone(), act }), run).await
+                self.found(driven(Request::Act { request_id, run: run.clone(), act }), run).await
             }
             Request::Signal(mut signal) => {
                 signal.run = self.resolve(signal.run).await?;
@@ -142,11 +142,26 @@ impl Host {
                 let run = answer.gate.rsplit_once(':').map(|(run, _)| run.to_owned()).unwrap_or_default();
                 self.found(driven(Request::Answer(answer)), run).await
             }
-            Request::Answer(answer) => {
-                let gate = self.gate(answer.gate).await?;
+            Request::Answer(mut answer) => {
+                let gate = match self.gate(std::mem::take(&mut answer.gate)).await {
+                    Ok(gate) => gate,
+                    // It may be this very answer that closed it.
+                    Err(error) => return self.done_before(answer.request_id, drive).await?.ok_or(error),
+                };
                 let run = gate.rsplit_once(':').map(|(run, _)| run.to_owned()).unwrap_or_default();
                 self.found(driven(Request::Answer(Answer { gate, ..answer })), run).await
             }
+        }
+    }
+
+    /// The answer to something that was asked before, if it was done.
+    async fn done_before(&self, request_id: Option<String>, drive: Drive) -> Reply<Option<Response>> {
+        let Some(id) = request_id else { return Ok(None) };
+        let Some((_, run)) = self.read(move |_, reader| reader.request(&id)).await? else { return Ok(None) };
+        let run = run.to_string();
+        match drive {
+            Drive::On => self.found(Embedded::Adopt { run: run.clone() }, run).await.map(Some),
+            Drive::Off => self.view(run).await.map(Some),
         }
     }
 

@@ -23,7 +23,7 @@ pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, 
             let gate = chosen_gate(engine, &args.gate, &session.screen).await?;
             let form = form_of(engine, &gate).await?;
             let answer = inputs::any(&Wanted::answer(&form), &args.answer)?.unwrap_or_default();
-            let answered = engine.answer(Answer { gate, answer, by }).await;
+            let answered = engine.answer(Answer { request_id: None, gate, answer, by }).await;
             answered.map_err(|error| Fault::from(error).takes(&form))
         })
         .await;
@@ -33,7 +33,7 @@ pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, 
         return Ok(Exit::Waiting);
     };
     set_going(session, args.how.detach, Some(now()), async |engine| {
-        Ok(engine.answer(Answer { gate, answer, by }).await?)
+        Ok(engine.answer(Answer { request_id: None, gate, answer, by }).await?)
     })
     .await
 }

@@ -20,6 +20,7 @@ mod hosted;
 mod orders;
 mod queue;
 mod redefine;
+mod requests;
 mod rows;
 mod statistics;
 mod timers;
@@ -161,6 +162,8 @@ pub(crate) struct Driver {
     lines_due: Option<Instant>,
     next_run: i64,
     next_line: u64,
+    /// When ids of requests are forgotten next, in milliseconds since 1970.
+    forget_at: i64,
     leaving: Option<(Leaving, Instant)>,
     closers: Vec<oneshot::Sender<()>>,
     /// Who wants to know when there is nothing more to do.
@@ -211,6 +214,7 @@ impl Driver {
             lines_due: None,
             next_run: run + 1,
             next_line: line + 1,
+            forget_at: i64::MIN,
             leaving: None,
             closers: Vec::new(),
             settling: Vec::new(),

@@ -13,5 +13,5 @@ mod write;
 pub(crate) use open::{database, is_older, reader as open_reader, unreachable_file};
 pub(crate) use read::{Reader, StoredRun};
 pub(crate) use write::{
-    Counters, GateRow, NodeSamples, RunInsert, RunUpdate, StoredDefinition, Write, Writer,
+    Counters, GateRow, NodeSamples, RunInsert, RunUpdate, StoredDefinition, StoredRequest, Write, Writer,
 };

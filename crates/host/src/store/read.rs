@@ -334,6 +334,12 @@ impl<'c> Reader<'c> {
         Ok(rows?.into_iter().collect())
     }
 
+    /// What was asked under this id, as its hash, and the run that the answer was about.
+    pub(crate) fn request(&self, id: &str) -> Reply<Option<([u8; 32], Name)>> {
+        let sql = "SELECT hash, run FROM requests WHERE id = ?";
+        self.one(sql, [id], |row| Ok((row.get(0)?, row.get::<_, String>(1)?.into())))
+    }
+
     pub(crate) fn started(&self, no: i64) -> Reply<BTreeSet<(u64, u32)>> {
         let sql = "SELECT token, attempt FROM started WHERE run = ?";
         Ok(self.all(sql, [no], |row| Ok((row.get(0)?, row.get(1)?)))?.into_iter().collect())

@@ -69,6 +69,11 @@ pub(crate) enum Write {
         evidence: String,
         at: i64,
     },
+    Request(Box<StoredRequest>),
+    /// Requests are remembered for so long.
+    ForgetRequests {
+        until: i64,
+    },
     Log {
         run: i64,
         line: Box<LogLine>,
@@ -84,6 +89,16 @@ pub(crate) enum Write {
         node: Name,
         learnt: NodeSamples,
     },
+}
+
+/// Something that was asked, once, and the run that the answer is about.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredRequest {
+    pub(crate) id: String,
+    /// Of what was asked.
+    pub(crate) hash: [u8; 32],
+    pub(crate) run: Name,
+    pub(crate) at: i64,
 }
 
 /// The last durations and costs of a node that completed.
@@ -298,6 +313,15 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
             "UPDATE runs SET status = 'quarantined', evidence = ?2, ended_at = ?3, wake_at = NULL WHERE no = ?1",
             params![no, evidence, at],
         ),
+        Write::Request(r) => {
+            run("INSERT INTO requests VALUES (NULL, ?, ?, ?, ?)", params![r.id, r.hash, &*r.run, r.at])
+        }
+        Write::ForgetRequests { until } => {
+            // Only the old end is read.
+            let sql = "DELETE FROM requests WHERE no < coalesce(\
+                       (SELECT no FROM requests WHERE at >= ?1 ORDER BY no LIMIT 1), (SELECT max(no) + 1 FROM requests))";
+            run(sql, params![until])
+        }
         Write::Log { run: no, line } => insert_line(connection, *no, line),
         Write::Spent { project, day, spent } => run(
             "INSERT INTO spent VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE \
