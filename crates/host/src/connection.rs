@@ -4,6 +4,7 @@
 //! own runs to be carried on. Whoever holds it sees an engine that goes on.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,7 +18,7 @@ use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue
 use crate::embedded::{Drive, Embedded};
 use crate::executor::{Executor, ExecutorSetup};
 use crate::host::Host;
-use crate::lock::{self, Claim, Owner, Ownership};
+use crate::lock::{self, Claim, Commands, Owner, Ownership};
 use crate::private;
 use crate::shared::Shared;
 use crate::socket::{self, Remote, SocketServer};
@@ -324,7 +325,7 @@ fn fire_overdue(options: &Options) -> Reply<()> {
     // Somebody else may own it by now, or the directory cannot be written: then they do not fire here.
     let Ok(Claim::Mine(ownership)) = lock::claim(&options.home) else { return Ok(()) };
     let Ok(store) = Writer::open(&options.home, options.durability) else { return Ok(()) };
-    let mut driver = driver(options, store, Shared::default(), queue())?;
+    let mut driver = driver(options, store, Shared::default(), (queue(), None))?;
     driver.fire_overdue();
     driver.store.close();
     drop(ownership);
@@ -337,7 +338,8 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     let counters = store.counters.clone();
     let shared = Shared::default();
     let (queue, inbox) = queue();
-    let driver = driver(options, store, shared.clone(), (queue.clone(), inbox))?;
+    let commands = lock::commands(&options.home)?;
+    let driver = driver(options, store, shared.clone(), ((queue.clone(), inbox), Some(commands)))?;
     let host = Host::new(options, Some(queue.clone()), shared.clone());
     let moved = queue.clone();
     options.clock.on_move(move || {
@@ -351,8 +353,23 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     Ok(Owned { host, driver: queue, thread, server, shared, counters, ownership })
 }
 
-fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Queue, Inbox)) -> Reply<Driver> {
+/// `commands`: the file that says whether any live, for who begins some.
+fn driver(
+    options: &Options,
+    store: Writer,
+    shared: Shared,
+    ((queue, inbox), commands): ((Queue, Inbox), Option<(File, Commands)>),
+) -> Reply<Driver> {
     let mut worker = options.worker.clone();
+    let mut waits_for_commands = false;
+    if let Some((file, commands)) = commands {
+        let file = Arc::new(file);
+        waits_for_commands = commands == Commands::MayLive;
+        if waits_for_commands {
+            tell_when_gone(file.clone(), queue.clone())?;
+        }
+        worker.reaper_keeps = Some(file);
+    }
     // Through its socket any workflow could be started, in its database all of them can be read.
     let home = std::path::absolute(&options.home).unwrap_or_else(|_| options.home.clone());
     worker.hidden.extend([home, lock::socket_path(&options.home)?]);
@@ -365,6 +382,7 @@ fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Que
         driver: queue,
         clock: options.clock.clone(),
         performer: options.performer.clone(),
+        waits_for_commands,
     });
     let (clock, now) = (options.clock.clone(), options.clock.now());
     let mut budgets = ProjectBudgets::default();
@@ -373,6 +391,16 @@ fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Que
         budgets.insert(project.as_str().into(), *budget, spent, now);
     }
     Driver::new(DriverSetup { store, executor, shared, inbox, budgets, clock })
+}
+
+fn tell_when_gone(commands: Arc<File>, driver: Queue) -> Reply<()> {
+    let wait = move || {
+        // An error is as good as an end: there is nothing to wait for then.
+        drop(commands.lock());
+        driver.send(HostEvent::CommandsGone);
+    };
+    let thread = std::thread::Builder::new().name("wonder-commands".to_owned()).spawn(wait);
+    thread.map(drop).map_err(|error| EngineError::internal(format!("no thread to wait on: {error}")))
 }
 
 impl Owned {

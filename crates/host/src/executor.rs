@@ -47,6 +47,8 @@ pub(crate) struct Executor {
     queue_timeout: Option<Duration>,
     grace: Duration,
     leaving: bool,
+    /// Commands of an owner before us may still live: what they do is not to be done twice at once.
+    waits_for_commands: bool,
     clock: Clock,
     /// Performs tasks instead of the worker.
     performer: Option<Arc<dyn TaskPerformer>>,
@@ -82,12 +84,13 @@ pub(crate) struct ExecutorSetup {
     pub(crate) driver: Queue,
     pub(crate) clock: Clock,
     pub(crate) performer: Option<Arc<dyn TaskPerformer>>,
+    pub(crate) waits_for_commands: bool,
 }
 
 impl Executor {
     pub(crate) fn new(setup: ExecutorSetup) -> Executor {
-        let ExecutorSetup { runtime, worker, tasks_max, queue_timeout, grace, driver, clock, performer } =
-            setup;
+        let ExecutorSetup { runtime, worker, tasks_max, queue_timeout, grace, driver, .. } = setup;
+        let ExecutorSetup { clock, performer, waits_for_commands, .. } = setup;
         Executor {
             runtime,
             worker,
@@ -99,6 +102,7 @@ impl Executor {
             queue_timeout,
             grace,
             leaving: false,
+            waits_for_commands,
             clock,
             performer,
             kept_back: BTreeMap::new(),
@@ -130,7 +134,8 @@ impl Executor {
             return None;
         }
         let ordered = Ordered { key, order, task, workdir, cancel };
-        if self.places_taken < self.places && self.line.is_empty() {
+        let free = !self.waits_for_commands && self.places_taken < self.places;
+        if free && self.line.is_empty() {
             return self.take_place(ordered);
         }
         self.line.join(ordered, Instant::now());
@@ -195,11 +200,17 @@ impl Executor {
 
     /// Free places go to those in line; what they do at once is reported.
     pub(crate) fn fill_places(&mut self, reports: &mut VecDeque<HostEvent>) {
-        while self.places_taken < self.places
+        while !self.waits_for_commands
+            && self.places_taken < self.places
             && let Some(next) = self.line.next()
         {
             reports.extend(self.take_place(next));
         }
+    }
+
+    /// The commands of owners before us are gone.
+    pub(crate) fn commands_gone(&mut self) {
+        self.waits_for_commands = false;
     }
 
     /// Tasks that have waited for a place as long as they may are given up.

@@ -70,6 +70,25 @@ pub(crate) fn claim(home: &Path) -> Reply<Claim> {
     Ok(Claim::Mine(Ownership { _file: file, socket }))
 }
 
+/// A file that an owner locks and its reaper keeps: while anybody else has it, commands of an owner that died may
+/// still live. Waiting for its lock is waiting for their end.
+pub(crate) fn commands(home: &Path) -> Reply<(File, Commands)> {
+    let path = home.join("wonder.commands");
+    let file = private::file(&path)?;
+    match file.try_lock() {
+        Ok(()) => Ok((file, Commands::Gone)),
+        Err(TryLockError::WouldBlock) => Ok((file, Commands::MayLive)),
+        Err(TryLockError::Error(error)) => Err(unreachable_file(&path, &error.to_string())),
+    }
+}
+
+/// Those of owners before us.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Commands {
+    Gone,
+    MayLive,
+}
+
 /// Whether somebody owns the database now; without making or changing anything.
 pub(crate) fn owner(home: &Path) -> Option<Owner> {
     let mut file = File::open(home.join("wonder.lock")).ok()?;

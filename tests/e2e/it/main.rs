@@ -18,3 +18,4 @@ mod projects;
 mod stopped;
 mod storage;
 mod timeouts;
+mod twice;

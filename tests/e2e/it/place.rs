@@ -12,10 +12,13 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
 }
 
-/// The binary, built from this tree.
+/// The binary, built from this tree; or the one that `WONDER_BINARY` names, to attack another build.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("WONDER_BINARY") {
+            return path.into();
+        }
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "-q", "-p", "wonder-cli"]).current_dir(root());
         assert!(build.status().expect("cargo runs").success(), "the binary does not build");

@@ -63,7 +63,11 @@ pub(super) async fn run(
     if let Err(why) = handler.reaper.ready() {
         context.line(Stream::Note, why);
     }
-    let mut process = Process::start(handler, &launch, bytes_max)?;
+    let key = context.key();
+    handler.reaper.begins(&key);
+    let started = Process::start(handler, &launch, bytes_max);
+    handler.reaper.has_begun(&key);
+    let mut process = started?;
     let stopped = process.attend(context, launch.stdin.take().unwrap_or_default()).await;
     let (stdout, stderr) = (process.stdout.finish(context), process.stderr.finish(context));
     match (stopped, process.status) {

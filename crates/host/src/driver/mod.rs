@@ -106,6 +106,8 @@ pub(crate) enum HostEvent {
         key: TaskKey,
         line: Box<LogLine>,
     },
+    /// What commands an owner before us left behind has ended.
+    CommandsGone,
     /// A test has moved the clock.
     ClockMoved,
     /// Somebody wants to know when there is nothing more to do.
@@ -318,6 +320,7 @@ impl Driver {
             }
             HostEvent::Dropped { key } => self.task_ended(turn, &key),
             HostEvent::Printed { key, line } => self.printed(&key, line),
+            HostEvent::CommandsGone => self.executor.commands_gone(),
             HostEvent::ClockMoved => {}
             HostEvent::Settle(reply) => self.settling.push(reply),
             HostEvent::Close { leaving, done } => self.leave(leaving, done),
