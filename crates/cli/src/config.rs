@@ -27,7 +27,7 @@ pub(crate) struct Known {
 
 /// Each is also the variable `WONDER_NAME`, but for `projects`, which is a table.
 #[rustfmt::skip]
-pub(crate) const SETTINGS: [Known; 9] = [
+pub(crate) const SETTINGS: [Known; 10] = [
     Known { name: "home", form: "a path; relative to the file it stands in, `~/` is your home directory",
         default: "`~/.local/share/wonder`", about: "Where runs are kept.",
         example: "home = \"~/runs\"" },
@@ -44,6 +44,9 @@ pub(crate) const SETTINGS: [Known; 9] = [
     Known { name: "grace", form: "a duration with its unit", default: "`5s`",
         about: "How long a command may take to end when it is told to (SIGTERM), before it is ended (SIGKILL).",
         example: "grace = \"10s\"" },
+    Known { name: "storage_patience", form: "a duration with its unit", default: "`30s`",
+        about: "How long a run waits for a disk that is full or does not work before it is given up here; it goes on by itself if there is room by then, and with `wonder resume` later.",
+        example: "storage_patience = \"10m\"" },
     Known { name: "allow_hosts", form: "a list of names or addresses, each perhaps with `:port`", default: "none",
         about: "Private addresses that `http_request` may reach; public ones it may reach anyway.",
         example: "allow_hosts = [\"localhost:8000\", \"10.0.0.7\"]" },
@@ -106,6 +109,8 @@ pub(crate) struct Config {
     pub queue_timeout_ms: Option<u64>,
     /// How long a command may take to end when told to; the worker's own if absent.
     pub grace_ms: Option<u64>,
+    /// The host's own if absent.
+    pub storage_patience_ms: Option<u64>,
     pub allow_hosts: Vec<String>,
     pub sandbox_read: Vec<PathBuf>,
     pub secrets_file: Option<PathBuf>,
@@ -176,6 +181,7 @@ impl Config {
             tasks_max,
             queue_timeout_ms: settings.duration("queue_timeout")?,
             grace_ms: settings.duration("grace")?,
+            storage_patience_ms: settings.duration("storage_patience")?,
             allow_hosts: settings.list("allow_hosts")?,
             sandbox_read: settings.paths("sandbox_read", around)?,
             secrets_file: settings.path("secrets_file", around)?,
@@ -462,6 +468,8 @@ mod tests {
         assert_eq!((shown("durability"), plain.durable), ("`full`", true));
         let grace = wonder_actions::Settings::default().grace_ms;
         assert_eq!(parse_duration_ms(shown("grace").trim_matches('`')), Some(grace));
+        let patience = parse_duration_ms(shown("storage_patience").trim_matches('`'));
+        assert_eq!(patience, Some(wonder_host::STORAGE_PATIENCE_MS));
     }
 
     fn plain(dir: &Path) -> Config {

@@ -29,6 +29,7 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         Cause::OwnerSilent { .. } | Cause::StorageUnusable => {
             "Another directory can be named: WONDER_HOME=DIR."
         }
+        Cause::StorageDamaged | Cause::StorageGone => return None,
         Cause::DiskFull => "Then carry on: wonder resume RUN.",
         Cause::SeveralRuns { .. }
         | Cause::SeveralGates { .. }

@@ -66,6 +66,7 @@ impl Session {
         options.durability = if config.durable { Durability::Full } else { Durability::Normal };
         options.tasks_max = config.tasks_max;
         options.queue_timeout_ms = config.queue_timeout_ms;
+        options.storage_patience_ms = config.storage_patience_ms.unwrap_or(options.storage_patience_ms);
         options.projects = config.projects;
         if purpose == Purpose::Act {
             let secrets = Found::read(config.secrets_file.as_deref(), &self.around)?;

@@ -111,6 +111,10 @@ pub enum Cause {
     /// The storage is not one of ours, was written by a newer version, or cannot be reached here.
     StorageUnusable,
     DiskFull,
+    /// What is stored is damaged: waiting does not help.
+    StorageDamaged,
+    /// The directory of the storage was deleted or replaced while it was in use.
+    StorageGone,
 }
 
 /// Stable: programs branch on these words.
@@ -265,12 +269,12 @@ impl EngineError {
     }
 
     /// The process that owns the storage took the question and gave no answer.
-    pub fn owner_silent(process: u32, seconds: u64) -> EngineError {
-        let message =
-            format!("process {process} has not answered for {seconds} s; whether it was done is not known");
+    pub fn owner_silent(process: Option<u32>, seconds: u64) -> EngineError {
+        let who = process.map_or_else(|| "the owner".to_owned(), |process| format!("process {process}"));
+        let message = format!("{who} has not answered for {seconds} s; whether it was done is not known");
         EngineError::new(ErrorCode::Storage, message)
             .help("If it is stopped, let it go on or end it; its runs are safe.")
-            .because(Cause::OwnerSilent { process: Some(process) })
+            .because(Cause::OwnerSilent { process })
     }
 
     pub fn request_reused(id: &str) -> EngineError {

@@ -120,7 +120,7 @@ impl Connection {
     /// The process that owns the database, if it is another one.
     pub async fn owner(&self) -> Option<u32> {
         match &*self.access.read().await {
-            Access::Asking(_, owner) => Some(owner.pid),
+            Access::Asking(_, owner) => owner.pid,
             _ => None,
         }
     }
@@ -262,19 +262,16 @@ async fn act(options: &Options) -> Reply<Access> {
             Claim::Taken(owner) => {
                 last = owner.or(last);
                 if let Some(owner) = &last
-                    && let Some(remote) = reached(owner).await
+                    && let Some((remote, owner)) = reached(owner).await
                 {
-                    return Ok(Access::Asking(remote, owner.clone()));
+                    return Ok(Access::Asking(remote, owner));
                 }
             }
         }
         tokio::time::sleep(TRY_EVERY).await;
     }
-    let process = last.as_ref().map(|owner| owner.pid);
-    let who = match &last {
-        None => "another process".to_owned(),
-        Some(owner) => format!("process {}, since {},", owner.pid, wonder_core::Time(owner.since).to_text()),
-    };
+    let process = last.as_ref().and_then(|owner| owner.pid);
+    let who = last.as_ref().map_or_else(|| "another process".to_owned(), Owner::name);
     let message = format!("{who} owns {} but does not answer", options.home.display());
     Err(EngineError::new(ErrorCode::Storage, message)
         .help("Nothing was changed. If it is stopped, let it go on or end it; its runs are safe.")
@@ -282,15 +279,16 @@ async fn act(options: &Options) -> Reply<Access> {
 }
 
 /// The owner, if it answers: a process that is stopped holds its lock and its socket, and says nothing.
-async fn reached(owner: &Owner) -> Option<Remote> {
+async fn reached(owner: &Owner) -> Option<(Remote, Owner)> {
     private::refuse_link(&owner.socket).ok()?;
-    let remote = Remote::new(owner);
-    remote.answers().await.then_some(remote)
+    let mut remote = Remote::new(owner);
+    let pid = remote.find_process().await?;
+    Some((remote, Owner { pid: Some(pid), ..owner.clone() }))
 }
 
 async fn look(options: &Options) -> Reply<Access> {
     if let Some(owner) = lock::owner(&options.home)
-        && let Some(remote) = reached(&owner).await
+        && let Some((remote, owner)) = reached(&owner).await
     {
         return Ok(Access::Asking(remote, owner));
     }
@@ -306,7 +304,10 @@ fn bring_forward(options: &Options) -> Reply<()> {
         return Ok(());
     }
     // Whoever owns it by now has done it.
-    let Claim::Mine(ownership) = lock::claim(&options.home)? else { return Ok(()) };
+    let claim = lock::claim(&options.home).map_err(|error| {
+        error.help("An older version wrote it, and it is brought forward first: let somebody look who may write there.")
+    })?;
+    let Claim::Mine(ownership) = claim else { return Ok(()) };
     Writer::open(&options.home, options.durability)?.close();
     drop(ownership);
     Ok(())
@@ -390,7 +391,8 @@ fn driver(
         let spent = store.reader().spent(project, budget.per.first_day(now))?;
         budgets.insert(project.as_str().into(), *budget, spent, now);
     }
-    Driver::new(DriverSetup { store, executor, shared, inbox, budgets, clock })
+    let storage_patience = Duration::from_millis(options.storage_patience_ms);
+    Driver::new(DriverSetup { store, executor, shared, inbox, budgets, clock, storage_patience })
 }
 
 fn tell_when_gone(commands: Arc<File>, driver: Queue) -> Reply<()> {

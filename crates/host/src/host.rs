@@ -19,7 +19,7 @@ use crate::driver::{
 use crate::embedded::{Drive, Embedded};
 use crate::project::{self, ProjectBudget};
 use crate::readers::Readers;
-use crate::shared::{ALL_RUNS, Shared, Watcher};
+use crate::shared::{ALL_RUNS, Shared, Trouble, Watcher};
 use crate::store::{self, Reader, StoredRun};
 use crate::{Clock, Options};
 
@@ -190,12 +190,17 @@ impl Host {
     }
 
     async fn told(&self, asked: Embedded) -> Reply<Option<Response>> {
-        if let Some(error) = self.0.shared.stalled() {
+        let trouble = self.0.shared.trouble();
+        if let Some(Trouble { error, lasts: true }) = trouble {
             return Err(error);
         }
+        let finds = matches!(asked, Embedded::Ask { request: Request::Find { .. }, .. });
+        if finds && trouble.is_some() {
+            // The driver waits for the disk; what is stored can be read.
+            return Ok(None);
+        }
         let Some(driver) = &self.0.driver else {
-            let reads =
-                matches!(asked, Embedded::Ask { request: Request::Find { .. } | Request::Wait { .. }, .. });
+            let reads = finds || matches!(asked, Embedded::Ask { request: Request::Wait { .. }, .. });
             return if reads { Ok(None) } else { Err(EngineError::internal("this process only reads")) };
         };
         driver.ask(asked).await
@@ -351,8 +356,8 @@ impl Host {
             if news || over || Instant::now() >= until {
                 return Ok(Response::Updates(updates));
             }
-            if let Some(error) = self.0.shared.stalled() {
-                return Err(error);
+            if let Some(trouble) = self.0.shared.trouble() {
+                return Err(trouble.error);
             }
             self.listen(&watcher, until).await;
         }

@@ -9,6 +9,7 @@ mod examples;
 mod failures;
 mod forks;
 mod golden;
+mod home;
 mod isolation;
 mod kill;
 mod mutations;

@@ -10,7 +10,9 @@ use wonder_core::def::{Estimate, Name};
 use wonder_core::event::{Event, EventKind, NewChild};
 use wonder_engine::ahead::taught;
 use wonder_engine::timeline::Timeline;
-use wonder_engine::{Engine, Filter, Follow, GateView, Reply, RunView, Status, Updates};
+use wonder_engine::{
+    Engine, EngineError, ErrorCode, Filter, Follow, GateView, Reply, RunView, Status, Updates,
+};
 use wonder_host::{Connection, Drive, Leaving, Purpose};
 
 use crate::display::Display;
@@ -140,6 +142,7 @@ impl Stay<'_> {
         };
         let mut end = Box::pin(engine.wait(self.run.to_owned(), first_ms));
         let mut news = Box::pin(next_news(engine, display.question()));
+        let mut trouble = Trouble::default();
         let ending = loop {
             tokio::select! {
                 biased;
@@ -154,7 +157,10 @@ impl Stay<'_> {
                 updates = &mut news => {
                     match updates {
                         Ok(updates) => display.learn(&updates, screen),
-                        Err(_) => sleep(AGAIN_AFTER).await,
+                        Err(error) => {
+                            trouble.tell(&error, screen);
+                            sleep(AGAIN_AFTER).await;
+                        }
                     }
                     news = Box::pin(next_news(engine, display.question()));
                 }
@@ -167,6 +173,20 @@ impl Stay<'_> {
         }
         display.finish();
         Ok(ending)
+    }
+}
+
+/// Why there is no news, said once.
+#[derive(Default)]
+struct Trouble(Option<String>);
+
+impl Trouble {
+    fn tell(&mut self, error: &EngineError, screen: &Screen) {
+        let known = self.0.as_deref() == Some(&error.message);
+        if error.code == ErrorCode::Storage && !known {
+            screen.say(&format!("trying again: {}", error.message));
+            self.0 = Some(error.message.clone());
+        }
     }
 }
 

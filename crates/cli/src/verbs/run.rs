@@ -200,7 +200,8 @@ pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, 
             Some(text) => event_key(engine, (&run, &args.name), text).await?,
             None => Value::Null,
         };
-        let signal = Signal { request_id: None, run: run.clone(), event: args.name, key, payload, keep: true };
+        let signal =
+            Signal { request_id: None, run: run.clone(), event: args.name, key, payload, keep: true };
         engine.signal(signal).await.map_err(|error| Fault::from(error).about(&run))
     })
     .await

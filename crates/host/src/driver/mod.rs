@@ -164,6 +164,8 @@ pub(crate) struct Driver {
     lines_due: Option<Instant>,
     next_run: i64,
     next_line: u64,
+    /// How long a commit may fail before whoever waits for it is told.
+    storage_patience: Duration,
     /// When ids of requests are forgotten next, in milliseconds since 1970.
     forget_at: i64,
     leaving: Option<(Leaving, Instant)>,
@@ -180,6 +182,7 @@ pub(crate) struct DriverSetup {
     pub(crate) inbox: Inbox,
     pub(crate) budgets: ProjectBudgets,
     pub(crate) clock: Clock,
+    pub(crate) storage_patience: Duration,
 }
 
 /// Why an input did not reach its run, or was refused by it.
@@ -191,7 +194,7 @@ enum Refusal {
 
 impl Driver {
     pub(crate) fn new(setup: DriverSetup) -> Reply<Driver> {
-        let DriverSetup { store, executor, shared, inbox, budgets, clock } = setup;
+        let DriverSetup { store, executor, shared, inbox, budgets, clock, storage_patience } = setup;
         let (run, definition, line) = store.reader().highest()?;
         let mut timers = Timers::default();
         for (at, run) in store.reader().timers(None)? {
@@ -217,6 +220,7 @@ impl Driver {
             next_run: run + 1,
             next_line: line + 1,
             forget_at: i64::MIN,
+            storage_patience,
             leaving: None,
             closers: Vec::new(),
             settling: Vec::new(),

@@ -50,7 +50,12 @@ impl Log {
         }))?;
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
-        Ok(Log { path: path.into(), file: None, pages, end: 0 })
+        let log = Log { path: path.into(), file: None, pages, end: 0 };
+        if log.path.metadata().is_ok_and(|left| left.len() > 0) {
+            // An owner died: as long as there is room for it, what it left goes where it belongs.
+            log.write_back(connection);
+        }
+        Ok(log)
     }
 
     fn pages(&self) -> u64 {
@@ -97,6 +102,14 @@ impl Log {
         // What fails now is tried again after the next commit: nothing is lost, the log is only longer.
         drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
         self.pages.store(0, Ordering::Relaxed);
+    }
+
+    /// The same, and gives back the room that the log takes: the disk is full. Nobody who reads is waited for.
+    pub(super) fn give_back_room(&mut self, connection: &Connection) {
+        // What fails is tried again with the commit that needs the room.
+        drop(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        self.pages.store(0, Ordering::Relaxed);
+        self.end = 0;
     }
 }
 

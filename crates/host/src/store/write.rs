@@ -15,7 +15,7 @@ use wonder_core::def::Name;
 use wonder_engine::{Forked, LogLine, Reply, Status};
 
 use super::log::Log;
-use super::open::{self, storage_error};
+use super::open::{self, FileIdentity, storage_error};
 use super::parts::Blobs;
 use super::read::{Reader, stream_name};
 use crate::project::Spent;
@@ -192,6 +192,7 @@ pub(crate) struct Writer {
     connection: Connection,
     log: Log,
     path: PathBuf,
+    identity: Option<FileIdentity>,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -200,7 +201,8 @@ impl Writer {
         let path = open::database(home);
         let mut connection = open::writer(home, durability)?;
         let log = Log::of(&mut connection, &path).map_err(|error| storage_error(&path, "opened", &error))?;
-        Ok(Writer { connection, log, path, counters: Arc::default() })
+        let identity = FileIdentity::of(&path);
+        Ok(Writer { connection, log, path, identity, counters: Arc::default() })
     }
 
     /// Reads on the writing connection: what is committed, for the driver's own use.
@@ -210,6 +212,9 @@ impl Writer {
 
     /// All or nothing.
     pub(crate) fn commit(&mut self, writes: &[Write]) -> Reply<()> {
+        if FileIdentity::of(&self.path) != self.identity {
+            return Err(open::gone(&self.path));
+        }
         let mut bytes = 0;
         let result = self.transact(writes, &mut bytes);
         result.map_err(|error| storage_error(&self.path, "written", &error))?;
@@ -258,6 +263,13 @@ impl Writer {
 
     pub(crate) fn write_back(&self) {
         self.log.write_back(&self.connection);
+    }
+
+    /// Makes what room it can on a full disk.
+    pub(crate) fn give_back_room(&mut self) {
+        drop(self.connection.busy_timeout(Duration::ZERO));
+        self.log.give_back_room(&self.connection);
+        drop(self.connection.busy_timeout(open::BUSY));
     }
 
     /// Leaves one file without a log beside it, if nobody reads just now.
