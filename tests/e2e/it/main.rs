@@ -4,6 +4,7 @@
 mod budgets;
 mod clock;
 mod crowd;
+mod damage;
 mod escalation;
 mod examples;
 mod failures;

@@ -217,3 +217,8 @@ impl Dice {
         (self.0 >> 33) % bound.max(1)
     }
 }
+
+/// How many times to attack: so many for every change, and so many in `make soak`, which sets `WONDER_SOAK`.
+pub(crate) fn attacks(short: usize, long: usize) -> usize {
+    if std::env::var_os("WONDER_SOAK").is_some() { long } else { short }
+}

@@ -7,6 +7,7 @@ mod log;
 mod open;
 mod parts;
 mod read;
+mod rows;
 mod schema;
 mod write;
 
