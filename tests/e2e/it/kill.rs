@@ -85,7 +85,7 @@ impl Killing {
         let shown = self.place.json(&["show", "last"], 0);
         assert_eq!(shown["status"], "completed", "{shown:#}");
         assert_eq!(shown["output"]["branches"], 40);
-        match wonder_checker::check(&self.place.database(), &self.place.log()) {
+        match wonder_checker::check(&self.place.database(), &self.place.log(), 1) {
             Ok(summary) => assert_eq!(summary.runs, 2, "{summary:?}"),
             Err(broken) => panic!("{}", broken.join("\n")),
         }

@@ -17,6 +17,7 @@ mod mutations;
 mod once;
 mod place;
 mod projects;
+mod siege;
 mod stopped;
 mod storage;
 mod timeouts;
