@@ -16,6 +16,7 @@ mod kill;
 mod mutations;
 mod once;
 mod place;
+mod power;
 mod projects;
 mod siege;
 mod stopped;

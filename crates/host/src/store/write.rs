@@ -199,8 +199,13 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn open(home: &std::path::Path, durability: Durability) -> Reply<Writer> {
         let path = open::database(home);
+        let left = Log::is_left(&path);
         let mut connection = open::writer(home, durability)?;
         let log = Log::of(&mut connection, &path).map_err(|error| storage_error(&path, "opened", &error))?;
+        if left {
+            // While there is room for it, what it holds goes where it belongs.
+            log.write_back(&connection);
+        }
         let identity = FileIdentity::of(&path);
         Ok(Writer { connection, log, path, identity, counters: Arc::default() })
     }
