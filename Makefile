@@ -28,10 +28,13 @@ check:
 sim:
 	cargo run --quiet --release -p wonder-sim -- --seed $(or $(SEED),1)
 
-# What takes too long for every change.
+# What takes too long for every change: 100 000 random workflows, then the attacks of `make test` on the release build,
+# many times over (docs/reliability.md), the faults for SOAK minutes. Each prints its counts.
 soak:
 	cargo run --quiet --release -p wonder-sim -- --seeds 100000
-	WONDER_KILLS=500 cargo test -p wonder-e2e -- kill
+	cargo build --quiet --release -p wonder-cli
+	WONDER_SOAK=$(or $(SOAK),60) WONDER_BINARY=$(CURDIR)/target/release/wonder cargo test -p wonder-e2e -- --nocapture \
+		kill:: siege:: power:: damage:: twice:: faults:: home:: storage:: secrets:: terminal:: templates::
 
 # What the engine costs, beside the raw limits of the same run; then the core alone, as things grow.
 bench:

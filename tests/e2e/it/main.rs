@@ -8,6 +8,7 @@ mod damage;
 mod escalation;
 mod examples;
 mod failures;
+mod faults;
 mod forks;
 mod golden;
 mod home;

@@ -222,3 +222,16 @@ impl Dice {
 pub(crate) fn attacks(short: usize, long: usize) -> usize {
     if std::env::var_os("WONDER_SOAK").is_some() { long } else { short }
 }
+
+/// A library of `preload/`, built for this machine: what the binary asks of the system goes through it.
+pub(crate) fn preload(name: &str) -> PathBuf {
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.so"));
+    let source = root().join(format!("tests/e2e/preload/{name}.c"));
+    let mut build = Command::new("cc");
+    // Whoever asks at the same time finds a whole one.
+    let made = library.with_extension(format!("{:?}", std::thread::current().id()));
+    build.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&made).arg(source).arg("-ldl");
+    assert!(build.status().expect("cc runs").success(), "{name} does not build");
+    std::fs::rename(&made, &library).expect("it can be renamed");
+    library
+}

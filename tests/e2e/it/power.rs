@@ -1,14 +1,13 @@
-//! The power goes. A run is recorded write by write (`power/record.c`, loaded into the real binary); then the files are
+//! The power goes. A run is recorded write by write (`preload/record.c`, loaded into the real binary); then the files are
 //! made as they could be found after a loss of power at any moment: what was on the disk is there, of what was written
 //! since then some sectors are and some are not, in any order. Every command that ran had its dispatch, and everything
 //! that came before it, on the disk; and the run goes on from there to its end.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use crate::place::{Dice, Place, attacks, ended, root};
+use crate::place::{Dice, Place, attacks, ended, preload};
 
 const SECTOR: usize = 512;
 const HEAD: usize = 16;
@@ -108,16 +107,6 @@ fn lost(records: &[Record], dice: &mut Dice) -> (BTreeMap<u8, Vec<u8>>, Vec<u8>)
     (found.collect(), effects)
 }
 
-/// The recorder, built for this machine.
-fn recorder(place: &Place) -> PathBuf {
-    let library = place.dir.path().join("record.so");
-    let source = root().join("tests/e2e/power/record.c");
-    let mut build = Command::new("cc");
-    build.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl");
-    assert!(build.status().expect("cc runs").success(), "the recorder does not build");
-    library
-}
-
 struct Recording {
     place: Place,
     records: Vec<Record>,
@@ -127,7 +116,7 @@ struct Recording {
 fn recording() -> Recording {
     let place = Place::new();
     let file = place.file("power.yaml", &workflow());
-    let (library, record) = (recorder(&place), place.dir.path().join("record"));
+    let (library, record) = (preload("record"), place.dir.path().join("record"));
     let input = format!("log={}", place.log().display());
     for (arguments, code) in [(&["run", &file, "--input", &input][..], 3), (&["answer", "last", "{}"], 0)] {
         let mut command = place.command(arguments);
