@@ -10,7 +10,7 @@ pub(super) const MADE_BYTES_MAX: usize = 16 << 20;
 /// How deep a value that a rendering makes may nest: it is printed, compared and dropped level by level.
 pub(super) const VALUE_DEPTH_MAX: usize = 64;
 /// How deep a rendering may be in tags, operators and recursive loops at once: each takes stack.
-pub(super) const DEPTH_MAX: usize = 400;
+pub(super) const DEPTH_MAX: usize = 300;
 
 const READ_BYTES: usize = 64;
 /// What stands around a text, list or map in memory, and a place in a list or map.
@@ -72,8 +72,8 @@ impl Budget {
 
     /// A text of its own, which is also written once.
     pub(super) fn text(&mut self, bytes: usize) -> Evaluated<()> {
-        self.read(bytes)?;
-        self.make(bytes.saturating_add(HEADER_BYTES))
+        self.make(bytes.saturating_add(HEADER_BYTES))?;
+        self.read(bytes)
     }
 
     /// The shell of a list or map.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::budget::{Budget, DEPTH_MAX, Evaluated, fail};
 use super::lower::Lowered;
-use super::node::{For, Node, Stmt, Target};
+use super::node::{Block, For, Node, Stmt, Target};
 use super::show::{Output, json};
 use super::value::{ListOf, Loop, Seq, Val, depth_inside};
 use super::{Escape, OUTPUT_BYTES_MAX};
@@ -29,7 +29,7 @@ pub(super) struct Rendering<'t> {
     /// The names that each frame has assigned.
     frames: Vec<Vec<usize>>,
     loop_name: usize,
-    depth: usize,
+    pub(super) depth: usize,
 }
 
 /// The text, and what it took.
@@ -58,60 +58,77 @@ pub(super) fn render(
 
 impl<'t> Rendering<'t> {
     fn block(&mut self, block: &'t [Stmt]) -> Evaluated<()> {
-        self.deeper(|this| block.iter().try_for_each(|stmt| this.stmt(stmt)))
+        self.enter()?;
+        for stmt in block {
+            self.stmt(stmt)?;
+        }
+        self.depth -= 1;
+        Ok(())
     }
 
     /// One level deeper, if there still is one.
-    pub(super) fn deeper<T>(&mut self, act: impl FnOnce(&mut Self) -> Evaluated<T>) -> Evaluated<T> {
+    pub(super) fn enter(&mut self) -> Evaluated<()> {
         if self.depth >= DEPTH_MAX {
             return fail(format!("the template recurses too deep (limit {DEPTH_MAX} levels)"));
         }
         self.depth += 1;
-        let result = act(self);
-        self.depth -= 1;
-        result
+        Ok(())
     }
 
+    /// Each arm is a call: what one of them needs on the stack is not there for the others.
     fn stmt(&mut self, stmt: &'t Stmt) -> Evaluated<()> {
         self.budget.steps(1)?;
         match stmt {
             Stmt::Raw(text) => self.output.write(&mut self.budget, text.as_bytes()),
             Stmt::Emit(node) => self.emit(node),
-            Stmt::Recurse(items) => {
-                let items = self.eval(items)?;
-                self.recurse(&items)
-            }
+            Stmt::Recurse(items) => self.recurse_over(items),
             Stmt::For(of) => self.for_loop(of),
-            Stmt::If(arms, otherwise) => {
-                for (condition, body) in arms {
-                    if self.truth(condition)? {
-                        return self.block(body);
-                    }
-                }
-                self.block(otherwise)
-            }
+            Stmt::If(arms, otherwise) => self.condition(arms, otherwise),
             Stmt::With(assignments, body) => self.with(assignments, body),
-            Stmt::Set(target, value) => {
-                let value = self.eval(value)?;
-                self.assign(target, value)
-            }
-            Stmt::SetBlock(target, filter, body) => {
-                let mut value = self.capture(|this| this.block(body))?;
-                if let Some(filter) = filter {
-                    self.captured = Some(value);
-                    value = self.eval(filter)?;
-                }
-                self.assign(target, value)
-            }
-            Stmt::Filter(filter, body) => {
-                let text = self.capture(|this| this.block(body))?;
-                self.captured = Some(text);
-                let value = self.eval(filter)?;
-                self.write(&value)
-            }
+            Stmt::Set(target, value) => self.set_to(target, value),
+            Stmt::SetBlock(target, filter, body) => self.set_block(target, filter.as_ref(), body),
+            Stmt::Filter(filter, body) => self.filter_block(filter, body),
             Stmt::AutoEscape(enabled, body) => self.with_auto_escape(enabled, body),
             Stmt::Do(call) => self.eval(call).map(drop),
         }
+    }
+
+    fn recurse_over(&mut self, items: &'t Node) -> Evaluated<()> {
+        let items = self.eval(items)?;
+        self.recurse(&items)
+    }
+
+    fn condition(&mut self, arms: &'t [(Node, Block)], otherwise: &'t [Stmt]) -> Evaluated<()> {
+        for (condition, body) in arms {
+            if self.truth(condition)? {
+                return self.block(body);
+            }
+        }
+        self.block(otherwise)
+    }
+
+    fn set_to(&mut self, target: &'t Target, value: &'t Node) -> Evaluated<()> {
+        let value = self.eval(value)?;
+        self.assign(target, value)
+    }
+
+    fn set_block(&mut self, target: &'t Target, filter: Option<&'t Node>, body: &'t [Stmt]) -> Evaluated<()> {
+        self.output.capture();
+        self.block(body)?;
+        let mut value = self.captured()?;
+        if let Some(filter) = filter {
+            self.captured = Some(value);
+            value = self.eval(filter)?;
+        }
+        self.assign(target, value)
+    }
+
+    fn filter_block(&mut self, filter: &'t Node, body: &'t [Stmt]) -> Evaluated<()> {
+        self.output.capture();
+        self.block(body)?;
+        self.captured = Some(self.captured()?);
+        let value = self.eval(filter)?;
+        self.write(&value)
     }
 
     fn emit(&mut self, node: &'t Node) -> Evaluated<()> {
@@ -204,7 +221,7 @@ impl<'t> Rendering<'t> {
             return fail("only a loop that says `recursive` can call `loop(…)`");
         }
         let items = self.items(items)?;
-        self.deeper(|this| this.turns(outer.of, items, outer.depth + 1))
+        self.turns(outer.of, items, outer.depth + 1)
     }
 
     fn with(&mut self, assignments: &'t [(Target, Node)], body: &'t [Stmt]) -> Evaluated<()> {
@@ -238,6 +255,11 @@ impl<'t> Rendering<'t> {
     pub(super) fn capture(&mut self, act: impl FnOnce(&mut Self) -> Evaluated<()>) -> Evaluated<Val<'t>> {
         self.output.capture();
         act(self)?;
+        self.captured()
+    }
+
+    /// What was written since the last capture began.
+    fn captured(&mut self) -> Evaluated<Val<'t>> {
         let text = self.output.captured()?;
         self.budget.text(text.len())?;
         Ok(if self.auto_escape { Val::Safe(text.into()) } else { Val::Data(Value::from(text)) })

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use super::budget::{Evaluated, fail};
 use super::compare::{compare, equal};
 use super::eval::Rendering;
+use super::filters::Filter;
 use super::functions;
+use super::is::Test;
 use super::lower::LOOP;
-use super::node::{Arg, Comparison, Node};
+use super::node::{Arg, Comparison, Node, Op};
 use super::value::{ListKind, ListOf, MapOf, Val};
 use crate::expr::Read;
 use crate::value::Value;
@@ -91,93 +93,121 @@ impl<'t> Rendering<'t> {
             Node::Local(name, text) => Ok(self.local(*name).unwrap_or_else(|| self.global(text, node))),
             Node::Captured => Ok(self.captured.take().unwrap_or(Val::Nothing)),
             Node::Unknown(message) => fail(message.as_str()),
-            node => self.deeper(|this| this.compound(node)),
+            node => {
+                self.enter()?;
+                let value = self.compound(node);
+                self.depth -= 1;
+                value
+            }
         }
     }
 
+    /// Each arm is a call: what one of them needs on the stack is not there for the others.
     fn compound(&mut self, node: &'t Node) -> Evaluated<Val<'t>> {
         match node {
-            Node::Attr(of, name) => {
-                let of = self.eval(of)?;
-                of.defined()?;
-                Ok(of.attr(name).unwrap_or(Val::Undefined(Some(node))))
-            }
-            Node::Index(pair) => {
-                let of = self.eval(&pair.0)?;
-                let key = self.eval(&pair.1)?;
-                of.defined()?;
-                Ok(self.item(&of, &key)?.unwrap_or(Val::Undefined(Some(node))))
-            }
-            Node::Slice(parts) => {
-                let of = self.eval(&parts.0)?;
-                let mut bounds = [None; 3];
-                for (bound, node) in bounds.iter_mut().zip(&parts.1) {
-                    *bound = node.as_ref().map_or(Ok(None), |node| self.bound(node))?;
-                }
-                self.slice(&of, bounds)
-            }
-            Node::Not(of) => Ok(Val::bool(!self.truth(of)?)),
-            Node::Negate(of) => {
-                let of = self.eval(of)?;
-                self.negate(&of)
-            }
-            Node::Binary(op, pair) => {
-                let (left, right) = (self.eval(&pair.0)?, self.eval(&pair.1)?);
-                self.calculate(*op, &left, &right)
-            }
-            Node::Concat(parts) => {
-                let parts = parts.iter().map(|part| self.eval(part)).collect::<Evaluated<Vec<_>>>()?;
-                self.concat(&parts)
-            }
-            Node::And(pair) => {
-                let left = self.eval(&pair.0)?;
-                left.defined()?;
-                if left.is_true() { self.eval(&pair.1) } else { Ok(left) }
-            }
-            Node::Or(pair) => {
-                let left = self.eval(&pair.0)?;
-                left.defined()?;
-                if left.is_true() { Ok(left) } else { self.eval(&pair.1) }
-            }
-            Node::Compare(first, rest) => self.comparisons(first, rest).map(Val::bool),
-            Node::If(parts) => match (self.truth(&parts.0)?, &parts.2) {
-                (true, _) => self.eval(&parts.1),
-                (false, Some(otherwise)) => self.eval(otherwise),
-                (false, None) => Ok(Val::Nothing),
-            },
-            node => self.applied(node),
-        }
-    }
-
-    /// Filters, tests, calls, and lists and maps as they are written.
-    fn applied(&mut self, node: &'t Node) -> Evaluated<Val<'t>> {
-        match node {
-            Node::Filter(filter, value, args) => {
-                let value = self.eval(value)?;
-                let call = self.call(value, args)?;
-                filter(self, call)
-            }
-            Node::Test(test, value, args) => {
-                let value = self.eval(value)?;
-                let call = self.call(value, args)?;
-                test(self, call).map(Val::bool)
-            }
+            Node::Attr(of, name) => self.attr(node, of, name),
+            Node::Index(pair) => self.index(node, pair),
+            Node::Slice(parts) => self.sliced(parts),
+            Node::Not(of) => self.not(of),
+            Node::Negate(of) => self.negated(of),
+            Node::Binary(op, pair) => self.calculated(*op, pair),
+            Node::Concat(parts) => self.joined(parts),
+            Node::And(pair) => self.either(pair, false),
+            Node::Or(pair) => self.either(pair, true),
+            Node::Compare(first, rest) => self.comparisons(first, rest),
+            Node::If(parts) => self.conditional(parts),
+            Node::Filter(filter, value, args) => self.filter(*filter, value, args),
+            Node::Test(test, value, args) => self.test(*test, value, args),
             Node::Call(callee, args) => self.function(callee, args),
             Node::Method(of, name, args) => self.method(of, name, args),
             Node::List(items) => self.list(items, ListKind::List),
             Node::Tuple(items) => self.list(items, ListKind::Tuple),
-            Node::Map(pairs) => {
-                let mut map = MapOf::default();
-                for (key, value) in pairs {
-                    let key = self.eval(key)?;
-                    let key = self.key(&key)?;
-                    let value = self.eval(value)?;
-                    map.insert(&mut self.budget, key, value)?;
-                }
-                map.done(&mut self.budget)
-            }
+            Node::Map(pairs) => self.map(pairs),
             _ => fail("this cannot be rendered"),
         }
+    }
+
+    fn attr(&mut self, node: &'t Node, of: &'t Node, name: &str) -> Evaluated<Val<'t>> {
+        let of = self.eval(of)?;
+        of.defined()?;
+        Ok(of.attr(name).unwrap_or(Val::Undefined(Some(node))))
+    }
+
+    fn index(&mut self, node: &'t Node, pair: &'t (Node, Node)) -> Evaluated<Val<'t>> {
+        let of = self.eval(&pair.0)?;
+        let key = self.eval(&pair.1)?;
+        of.defined()?;
+        Ok(self.item(&of, &key)?.unwrap_or(Val::Undefined(Some(node))))
+    }
+
+    fn sliced(&mut self, parts: &'t (Node, [Option<Node>; 3])) -> Evaluated<Val<'t>> {
+        let of = self.eval(&parts.0)?;
+        let mut bounds = [None; 3];
+        for (bound, node) in bounds.iter_mut().zip(&parts.1) {
+            *bound = node.as_ref().map_or(Ok(None), |node| self.bound(node))?;
+        }
+        self.slice(&of, bounds)
+    }
+
+    fn not(&mut self, of: &'t Node) -> Evaluated<Val<'t>> {
+        Ok(Val::bool(!self.truth(of)?))
+    }
+
+    fn negated(&mut self, of: &'t Node) -> Evaluated<Val<'t>> {
+        let of = self.eval(of)?;
+        self.negate(&of)
+    }
+
+    fn calculated(&mut self, op: Op, pair: &'t (Node, Node)) -> Evaluated<Val<'t>> {
+        let left = self.eval(&pair.0)?;
+        let right = self.eval(&pair.1)?;
+        self.calculate(op, &left, &right)
+    }
+
+    fn joined(&mut self, parts: &'t [Node]) -> Evaluated<Val<'t>> {
+        let mut values = Vec::with_capacity(parts.len());
+        for part in parts {
+            values.push(self.eval(part)?);
+        }
+        self.concat(&values)
+    }
+
+    /// `and` and `or`: the first if it decides, else the second.
+    fn either(&mut self, pair: &'t (Node, Node), decides: bool) -> Evaluated<Val<'t>> {
+        let left = self.eval(&pair.0)?;
+        left.defined()?;
+        if left.is_true() == decides { Ok(left) } else { self.eval(&pair.1) }
+    }
+
+    fn conditional(&mut self, parts: &'t (Node, Node, Option<Node>)) -> Evaluated<Val<'t>> {
+        match (self.truth(&parts.0)?, &parts.2) {
+            (true, _) => self.eval(&parts.1),
+            (false, Some(otherwise)) => self.eval(otherwise),
+            (false, None) => Ok(Val::Nothing),
+        }
+    }
+
+    fn filter(&mut self, filter: Filter, value: &'t Node, args: &'t [Arg]) -> Evaluated<Val<'t>> {
+        let value = self.eval(value)?;
+        let call = self.call(value, args)?;
+        filter(self, call)
+    }
+
+    fn test(&mut self, test: Test, value: &'t Node, args: &'t [Arg]) -> Evaluated<Val<'t>> {
+        let value = self.eval(value)?;
+        let call = self.call(value, args)?;
+        test(self, call).map(Val::bool)
+    }
+
+    fn map(&mut self, pairs: &'t [(Node, Node)]) -> Evaluated<Val<'t>> {
+        let mut map = MapOf::default();
+        for (key, value) in pairs {
+            let key = self.eval(key)?;
+            let key = self.key(&key)?;
+            let value = self.eval(value)?;
+            map.insert(&mut self.budget, key, value)?;
+        }
+        map.done(&mut self.budget)
     }
 
     fn list(&mut self, items: &'t [Node], kind: ListKind) -> Evaluated<Val<'t>> {
@@ -235,18 +265,18 @@ impl<'t> Rendering<'t> {
         }
     }
 
-    fn comparisons(&mut self, first: &'t Node, rest: &'t [(Comparison, Node)]) -> Evaluated<bool> {
+    fn comparisons(&mut self, first: &'t Node, rest: &'t [(Comparison, Node)]) -> Evaluated<Val<'t>> {
         let mut left = self.eval(first)?;
         for (how, right) in rest {
             let right = self.eval(right)?;
             left.defined()?;
             right.defined()?;
             if !self.compared(*how, &left, &right)? {
-                return Ok(false);
+                return Ok(Val::bool(false));
             }
             left = right;
         }
-        Ok(true)
+        Ok(Val::bool(true))
     }
 
     pub(super) fn compared(&mut self, how: Comparison, left: &Val<'t>, right: &Val<'t>) -> Evaluated<bool> {

@@ -7,9 +7,9 @@ use minijinja::syntax::SyntaxConfig;
 use super::TemplateError;
 
 /// How deep tags nest; a further `elif` counts as well.
-pub const TAGS_NESTED_MAX: usize = 100;
+pub const TAGS_NESTED_MAX: usize = 64;
 /// How deep brackets nest in one tag.
-pub const BRACKETS_MAX: usize = 64;
+pub const BRACKETS_MAX: usize = 32;
 /// How deep operators, filters, selections and calls nest in one tag, as in `a.b.c` or `1 + 2 + 3`.
 pub const OPERATORS_NESTED_MAX: usize = 200;
 

@@ -124,44 +124,59 @@ impl Lower {
         match stmt {
             ast::Stmt::Template(of) => Stmt::If(Vec::new(), self.block(&of.children)),
             ast::Stmt::EmitRaw(of) => Stmt::Raw(of.raw.into()),
-            ast::Stmt::EmitExpr(of) => match recursion(&of.expr) {
-                Some(items) => Stmt::Recurse(self.expr(items)),
-                None => Stmt::Emit(self.expr(&of.expr)),
-            },
-            ast::Stmt::ForLoop(of) => Stmt::For(Box::new(self.for_loop(of))),
+            ast::Stmt::EmitExpr(of) => self.emit(&of.expr),
+            ast::Stmt::ForLoop(of) => self.for_loop(of),
             ast::Stmt::IfCond(of) => self.conditions(of),
-            ast::Stmt::WithBlock(of) => {
-                self.scopes.push(Vec::new());
-                let assignments = of.assignments.iter();
-                let assignments = assignments
-                    .map(|(target, expr)| {
-                        let value = self.expr(expr);
-                        (self.target(target), value)
-                    })
-                    .collect();
-                let body = self.block(&of.body);
-                self.leave();
-                Stmt::With(assignments, body)
-            }
-            ast::Stmt::Set(of) => {
-                let value = self.expr(&of.expr);
-                Stmt::Set(self.target(&of.target), value)
-            }
-            ast::Stmt::SetBlock(of) => {
-                let body = self.scoped(&of.body);
-                let filter = of.filter.as_ref().map(|filter| self.expr(filter));
-                Stmt::SetBlock(self.target(&of.target), filter, body)
-            }
-            ast::Stmt::AutoEscape(of) => Stmt::AutoEscape(self.expr(&of.enabled), self.scoped(&of.body)),
-            ast::Stmt::FilterBlock(of) => {
-                let body = self.scoped(&of.body);
-                Stmt::Filter(self.expr(&of.filter), body)
-            }
+            ast::Stmt::WithBlock(of) => self.with(of),
+            ast::Stmt::Set(of) => self.set(of),
+            ast::Stmt::SetBlock(of) => self.set_block(of),
+            ast::Stmt::AutoEscape(of) => self.auto_escape(of),
+            ast::Stmt::FilterBlock(of) => self.filter_block(of),
             ast::Stmt::Do(of) => Stmt::Do(self.call(&of.call)),
         }
     }
 
-    fn for_loop(&mut self, of: &ast::ForLoop<'_>) -> For {
+    fn emit(&mut self, expr: &Expr<'_>) -> Stmt {
+        match recursion(expr) {
+            Some(items) => Stmt::Recurse(self.expr(items)),
+            None => Stmt::Emit(self.expr(expr)),
+        }
+    }
+
+    fn with(&mut self, of: &ast::WithBlock<'_>) -> Stmt {
+        self.scopes.push(Vec::new());
+        let mut assignments = Vec::with_capacity(of.assignments.len());
+        for (target, expr) in &of.assignments {
+            let value = self.expr(expr);
+            assignments.push((self.target(target), value));
+        }
+        let body = self.block(&of.body);
+        self.leave();
+        Stmt::With(assignments, body)
+    }
+
+    fn set(&mut self, of: &ast::Set<'_>) -> Stmt {
+        let value = self.expr(&of.expr);
+        Stmt::Set(self.target(&of.target), value)
+    }
+
+    fn set_block(&mut self, of: &ast::SetBlock<'_>) -> Stmt {
+        let body = self.scoped(&of.body);
+        let filter = of.filter.as_ref().map(|filter| self.expr(filter));
+        Stmt::SetBlock(self.target(&of.target), filter, body)
+    }
+
+    fn auto_escape(&mut self, of: &ast::AutoEscape<'_>) -> Stmt {
+        let enabled = self.expr(&of.enabled);
+        Stmt::AutoEscape(enabled, self.scoped(&of.body))
+    }
+
+    fn filter_block(&mut self, of: &ast::FilterBlock<'_>) -> Stmt {
+        let body = self.scoped(&of.body);
+        Stmt::Filter(self.expr(&of.filter), body)
+    }
+
+    fn for_loop(&mut self, of: &ast::ForLoop<'_>) -> Stmt {
         let over = self.expr(&of.iter);
         self.scopes.push(Vec::new());
         self.assign(LOOP);
@@ -170,7 +185,7 @@ impl Lower {
         let body = self.block(&of.body);
         self.leave();
         let otherwise = self.scoped(&of.else_body);
-        For { target, over, filter, recursive: of.recursive, body, otherwise }
+        Stmt::For(Box::new(For { target, over, filter, recursive: of.recursive, body, otherwise }))
     }
 
     /// `if`, `elif` and `else` side by side, however long the row.
@@ -196,50 +211,73 @@ impl Lower {
         }
     }
 
+    /// Each arm is a call: what one of them needs on the stack is not there for the others.
     fn expr(&mut self, expr: &Expr<'_>) -> Node {
         match expr {
             Expr::Var(name) => self.path(name.id, Vec::new()),
             Expr::Const(of) => Node::Const(literal(&of.value)),
-            Expr::Slice(of) => {
-                let bounds = [&of.start, &of.stop, &of.step];
-                let of = self.expr(&of.expr);
-                Node::Slice(Box::new((of, bounds.map(|bound| bound.as_ref().map(|bound| self.expr(bound))))))
-            }
+            Expr::Slice(of) => self.slice(of),
             Expr::UnaryOp(of) => self.unary(of),
             Expr::BinOp(of) => self.binary(of),
-            Expr::Compare(of) => {
-                let first = self.expr(&of.expr);
-                let rest = of.ops.iter().map(|op| (comparison(op.op), self.expr(&op.expr)));
-                Node::Compare(Box::new(first), rest.collect())
-            }
-            Expr::IfExpr(of) => {
-                let (test, then) = (self.expr(&of.test_expr), self.expr(&of.true_expr));
-                let otherwise = of.false_expr.as_ref().map(|otherwise| self.expr(otherwise));
-                Node::If(Box::new((test, then, otherwise)))
-            }
-            Expr::Filter(of) => {
-                let value = of.expr.as_ref().map_or(Node::Captured, |value| self.expr(value));
-                let args = self.args(&of.args);
-                match filters::find(of.name) {
-                    Some(filter) => Node::Filter(filter, Box::new(value), args),
-                    None => Node::Unknown(format!("there is no filter `{}`", of.name)),
-                }
-            }
-            Expr::Test(of) => {
-                let value = self.expr(&of.expr);
-                let args = self.args(&of.args);
-                match is::find(of.name) {
-                    Some(test) => Node::Test(test, Box::new(value), args),
-                    None => Node::Unknown(format!("there is no test `{}`", of.name)),
-                }
-            }
+            Expr::Compare(of) => self.compare(of),
+            Expr::IfExpr(of) => self.conditional(of),
+            Expr::Filter(of) => self.filter(of),
+            Expr::Test(of) => self.test(of),
             Expr::GetAttr(of) => self.attr(of),
-            Expr::GetItem(of) => Node::Index(Box::new((self.expr(&of.expr), self.expr(&of.subscript_expr)))),
+            Expr::GetItem(of) => self.item(of),
             Expr::Call(of) => self.call(of),
             Expr::List(of) => self.list(&of.items),
-            Expr::Tuple(of) => Node::Tuple(of.items.iter().map(|item| self.expr(item)).collect()),
+            Expr::Tuple(of) => Node::Tuple(self.exprs(&of.items)),
             Expr::Map(of) => self.map(of),
         }
+    }
+
+    fn exprs(&mut self, exprs: &[Expr<'_>]) -> Vec<Node> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    fn boxed(&mut self, expr: &Expr<'_>) -> Box<Node> {
+        Box::new(self.expr(expr))
+    }
+
+    fn slice(&mut self, of: &ast::Slice<'_>) -> Node {
+        let value = self.expr(&of.expr);
+        let bounds = [&of.start, &of.stop, &of.step];
+        Node::Slice(Box::new((value, bounds.map(|bound| bound.as_ref().map(|bound| self.expr(bound))))))
+    }
+
+    fn compare(&mut self, of: &ast::Compare<'_>) -> Node {
+        let first = self.boxed(&of.expr);
+        Node::Compare(first, of.ops.iter().map(|op| (comparison(op.op), self.expr(&op.expr))).collect())
+    }
+
+    fn conditional(&mut self, of: &ast::IfExpr<'_>) -> Node {
+        let (test, then) = (self.expr(&of.test_expr), self.expr(&of.true_expr));
+        let otherwise = of.false_expr.as_ref().map(|otherwise| self.expr(otherwise));
+        Node::If(Box::new((test, then, otherwise)))
+    }
+
+    fn filter(&mut self, of: &ast::Filter<'_>) -> Node {
+        let value = of.expr.as_ref().map_or_else(|| Box::new(Node::Captured), |value| self.boxed(value));
+        let args = self.args(&of.args);
+        match filters::find(of.name) {
+            Some(filter) => Node::Filter(filter, value, args),
+            None => Node::Unknown(format!("there is no filter `{}`", of.name)),
+        }
+    }
+
+    fn test(&mut self, of: &ast::Test<'_>) -> Node {
+        let value = self.boxed(&of.expr);
+        let args = self.args(&of.args);
+        match is::find(of.name) {
+            Some(test) => Node::Test(test, value, args),
+            None => Node::Unknown(format!("there is no test `{}`", of.name)),
+        }
+    }
+
+    fn item(&mut self, of: &ast::GetItem<'_>) -> Node {
+        let value = self.expr(&of.expr);
+        Node::Index(Box::new((value, self.expr(&of.subscript_expr))))
     }
 
     /// `a.b.c` as far as it is a path from a variable; what it reads is noted.
@@ -290,34 +328,8 @@ impl Lower {
     }
 
     fn binary(&mut self, of: &ast::BinOp<'_>) -> Node {
-        let (left, right) = (self.expr(&of.left), self.expr(&of.right));
-        let compare = |how, left, right| Node::Compare(Box::new(left), vec![(how, right)]);
-        let pair = |left, right| Box::new((left, right));
-        match of.op {
-            BinOpKind::Eq => compare(Comparison::Eq, left, right),
-            BinOpKind::Ne => compare(Comparison::Ne, left, right),
-            BinOpKind::Lt => compare(Comparison::Lt, left, right),
-            BinOpKind::Lte => compare(Comparison::Le, left, right),
-            BinOpKind::Gt => compare(Comparison::Gt, left, right),
-            BinOpKind::Gte => compare(Comparison::Ge, left, right),
-            BinOpKind::In => compare(Comparison::In, left, right),
-            BinOpKind::ScAnd => Node::And(pair(left, right)),
-            BinOpKind::ScOr => Node::Or(pair(left, right)),
-            BinOpKind::Add => Node::Binary(Op::Add, pair(left, right)),
-            BinOpKind::Sub => Node::Binary(Op::Sub, pair(left, right)),
-            BinOpKind::Mul => Node::Binary(Op::Mul, pair(left, right)),
-            BinOpKind::Div => Node::Binary(Op::Div, pair(left, right)),
-            BinOpKind::FloorDiv => Node::Binary(Op::FloorDiv, pair(left, right)),
-            BinOpKind::Rem => Node::Binary(Op::Rem, pair(left, right)),
-            BinOpKind::Pow => Node::Binary(Op::Pow, pair(left, right)),
-            BinOpKind::Concat => match left {
-                Node::Concat(mut parts) => {
-                    parts.push(right);
-                    Node::Concat(parts)
-                }
-                left => Node::Concat(vec![left, right]),
-            },
-        }
+        let left = self.expr(&of.left);
+        binary(of.op, left, self.expr(&of.right))
     }
 
     fn call(&mut self, of: &ast::Call<'_>) -> Node {
@@ -345,7 +357,7 @@ impl Lower {
 
     /// A list of constants is one constant.
     fn list(&mut self, items: &[Expr<'_>]) -> Node {
-        let items: Vec<Node> = items.iter().map(|item| self.expr(item)).collect();
+        let items = self.exprs(items);
         let constant = |item: &Node| match item {
             Node::Const(value) => Some(value.clone()),
             _ => None,
@@ -376,6 +388,36 @@ fn recursion<'a, 's>(expr: &'a Expr<'s>) -> Option<&'a Expr<'s>> {
     match (&call.expr, call.args.as_slice()) {
         (Expr::Var(name), [ast::CallArg::Pos(items)]) if name.id == LOOP => Some(items),
         _ => None,
+    }
+}
+
+fn binary(op: BinOpKind, left: Node, right: Node) -> Node {
+    let compare = |how, left, right| Node::Compare(Box::new(left), vec![(how, right)]);
+    let calculate = |op, left, right| Node::Binary(op, Box::new((left, right)));
+    match op {
+        BinOpKind::Eq => compare(Comparison::Eq, left, right),
+        BinOpKind::Ne => compare(Comparison::Ne, left, right),
+        BinOpKind::Lt => compare(Comparison::Lt, left, right),
+        BinOpKind::Lte => compare(Comparison::Le, left, right),
+        BinOpKind::Gt => compare(Comparison::Gt, left, right),
+        BinOpKind::Gte => compare(Comparison::Ge, left, right),
+        BinOpKind::In => compare(Comparison::In, left, right),
+        BinOpKind::ScAnd => Node::And(Box::new((left, right))),
+        BinOpKind::ScOr => Node::Or(Box::new((left, right))),
+        BinOpKind::Add => calculate(Op::Add, left, right),
+        BinOpKind::Sub => calculate(Op::Sub, left, right),
+        BinOpKind::Mul => calculate(Op::Mul, left, right),
+        BinOpKind::Div => calculate(Op::Div, left, right),
+        BinOpKind::FloorDiv => calculate(Op::FloorDiv, left, right),
+        BinOpKind::Rem => calculate(Op::Rem, left, right),
+        BinOpKind::Pow => calculate(Op::Pow, left, right),
+        BinOpKind::Concat => match left {
+            Node::Concat(mut parts) => {
+                parts.push(right);
+                Node::Concat(parts)
+            }
+            left => Node::Concat(vec![left, right]),
+        },
     }
 }
 

@@ -31,16 +31,6 @@ pub(super) fn render(
     String::from_utf8(out.0).map_err(|error| error.to_string())
 }
 
-/// What minijinja finds that a template reads.
-pub(super) fn reads(text: &str) -> Vec<String> {
-    let Ok(env) = environment(text) else { return Vec::new() };
-    let Ok(template) = env.get_template(NAME) else { return Vec::new() };
-    let mut reads: Vec<String> = template.undeclared_variables(true).into_iter().collect();
-    reads.retain(|read| env.globals().all(|(name, _)| !read.starts_with(name)));
-    reads.sort();
-    reads
-}
-
 fn environment(text: &str) -> Result<Environment<'static>, Error> {
     let mut env = Environment::new();
     env.set_undefined_behavior(UndefinedBehavior::Strict);

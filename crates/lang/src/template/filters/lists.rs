@@ -214,7 +214,10 @@ pub(super) fn map<'t>(rendering: &mut Rendering<'t>, mut call: Call<'t>) -> Eval
     };
     for item in rendering.items(&call.value)?.iter() {
         let each = applied_to(rendering, &call, item, 1)?;
-        let item = rendering.deeper(|rendering| filter(rendering, each))?;
+        // A filter may be this one again.
+        rendering.enter()?;
+        let item = filter(rendering, each)?;
+        rendering.depth -= 1;
         list.push(&mut rendering.budget, item)?;
     }
     list.done(&mut rendering.budget)
