@@ -70,6 +70,7 @@ impl Words<'_> {
         }
         match (self.kind, self.code) {
             ("overloaded_error", _) => 529,
+            (_, "server_is_overloaded" | "slow_down") => 503,
             ("rate_limit_error", _) | (_, "rate_limit_exceeded" | "insufficient_quota") => 429,
             ("authentication_error", _) => 401,
             ("billing_error", _) => 402,
@@ -105,7 +106,9 @@ impl Words<'_> {
             400 if has_reason(error, "API_KEY_INVALID") => FailureKind::Auth,
             429 => FailureKind::RateLimited,
             503 | 529 => FailureKind::Overloaded,
-            _ if self.is(&["overloaded_error", "UNAVAILABLE"]) => FailureKind::Overloaded,
+            _ if self.is(&["overloaded_error", "UNAVAILABLE", "server_is_overloaded", "slow_down"]) => {
+                FailureKind::Overloaded
+            }
             _ if self.is(&filtered) => FailureKind::ContentFiltered,
             413 => FailureKind::ContextTooLong,
             _ if self.is(&too_long) => FailureKind::ContextTooLong,

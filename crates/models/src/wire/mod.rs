@@ -15,7 +15,7 @@ use crate::reply::{Delta, Usage};
 use crate::request::Tool;
 
 /// Puts the events of a stream together to the reply that would have come unstreamed.
-pub(crate) trait Fold: std::fmt::Debug {
+pub(crate) trait Fold: std::fmt::Debug + Send + Sync {
     /// Takes the JSON of one event. An error that it tells is handed back.
     fn event(&mut self, event: Json, deltas: &mut Deltas<'_>) -> Option<Json>;
     /// The mark `[DONE]`, where the format has one.
