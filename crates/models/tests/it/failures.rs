@@ -157,86 +157,84 @@ fn ended(wire: Wire, reason: Json) -> Json {
     }
 }
 
+/// Ends that are none, and what they mean.
+const BAD_ENDS: [(Wire, &[(&str, FailureKind)]); 4] = [
+    (
+        Wire::Chat,
+        &[
+            ("content_filter", FailureKind::ContentFiltered),
+            ("length", FailureKind::OutputTruncated),
+            ("function_call", FailureKind::HttpStatus),
+            ("tool_calls", FailureKind::ContractViolation),
+            ("new", FailureKind::HttpStatus),
+        ],
+    ),
+    (
+        Wire::Responses,
+        &[
+            ("max_output_tokens", FailureKind::OutputTruncated),
+            ("content_filter", FailureKind::ContentFiltered),
+            ("steered", FailureKind::HttpStatus),
+            ("cancelled", FailureKind::HttpStatus),
+            ("queued", FailureKind::HttpStatus),
+            ("in_progress", FailureKind::HttpStatus),
+            ("new", FailureKind::HttpStatus),
+        ],
+    ),
+    (
+        Wire::Anthropic,
+        &[
+            ("max_tokens", FailureKind::OutputTruncated),
+            ("refusal", FailureKind::ModelRefused),
+            ("pause_turn", FailureKind::HttpStatus),
+            ("model_context_window_exceeded", FailureKind::ContextTooLong),
+            ("tool_use", FailureKind::ContractViolation),
+            ("new", FailureKind::HttpStatus),
+        ],
+    ),
+    (
+        Wire::Gemini,
+        &[
+            ("MAX_TOKENS", FailureKind::OutputTruncated),
+            ("SAFETY", FailureKind::ContentFiltered),
+            ("RECITATION", FailureKind::ContentFiltered),
+            ("PROHIBITED_CONTENT", FailureKind::ContentFiltered),
+            ("SPII", FailureKind::ContentFiltered),
+            ("BLOCKLIST", FailureKind::ContentFiltered),
+            ("LANGUAGE", FailureKind::ContentFiltered),
+            ("MALFORMED_FUNCTION_CALL", FailureKind::ContractViolation),
+            ("OTHER", FailureKind::HttpStatus),
+            ("FINISH_REASON_UNSPECIFIED", FailureKind::HttpStatus),
+            ("MISSING_THOUGHT_SIGNATURE", FailureKind::HttpStatus),
+            ("NEW", FailureKind::HttpStatus),
+        ],
+    ),
+];
+
 #[test]
 fn only_known_ends_are_good() {
-    use FailureKind::*;
-    let cases: Vec<(Wire, Vec<(&str, FailureKind)>)> = vec![
-        (
-            Wire::Chat,
-            vec![
-                ("content_filter", ContentFiltered),
-                ("length", OutputTruncated),
-                ("function_call", HttpStatus),
-                ("tool_calls", ContractViolation),
-                ("new", HttpStatus),
-            ],
-        ),
-        (
-            Wire::Responses,
-            vec![
-                ("max_output_tokens", OutputTruncated),
-                ("content_filter", ContentFiltered),
-                ("steered", HttpStatus),
-                ("cancelled", HttpStatus),
-                ("queued", HttpStatus),
-                ("in_progress", HttpStatus),
-                ("new", HttpStatus),
-            ],
-        ),
-        (
-            Wire::Anthropic,
-            vec![
-                ("max_tokens", OutputTruncated),
-                ("refusal", ModelRefused),
-                ("pause_turn", HttpStatus),
-                ("model_context_window_exceeded", ContextTooLong),
-                ("tool_use", ContractViolation),
-                ("new", HttpStatus),
-            ],
-        ),
-        (
-            Wire::Gemini,
-            vec![
-                ("MAX_TOKENS", OutputTruncated),
-                ("SAFETY", ContentFiltered),
-                ("RECITATION", ContentFiltered),
-                ("PROHIBITED_CONTENT", ContentFiltered),
-                ("SPII", ContentFiltered),
-                ("BLOCKLIST", ContentFiltered),
-                ("LANGUAGE", ContentFiltered),
-                ("MALFORMED_FUNCTION_CALL", ContractViolation),
-                ("OTHER", HttpStatus),
-                ("FINISH_REASON_UNSPECIFIED", HttpStatus),
-                ("MISSING_THOUGHT_SIGNATURE", HttpStatus),
-                ("NEW", HttpStatus),
-            ],
-        ),
-    ];
-    for (wire, ends) in cases {
+    for (wire, ends) in BAD_ENDS {
         let exchange = exchange(&question(wire), one(wire));
         for (reason, kind) in ends {
             let failure = answered(&exchange, 200, &ended(wire, json!(reason)).to_string()).unwrap_err();
-            assert_eq!(failure.kind, kind, "{wire} {reason}: {failure}");
+            assert_eq!(failure.kind, *kind, "{wire} {reason}: {failure}");
             // It was paid for, and what was said is there.
-            assert_eq!(
-                failure.usage.map(|usage| (usage.input_tokens, usage.output_tokens)),
-                Some((8, 2)),
-                "{wire} {reason}"
-            );
+            let paid = failure.usage.map(|usage| (usage.input_tokens, usage.output_tokens));
+            assert_eq!(paid, Some((8, 2)), "{wire} {reason}");
             assert_eq!(failure.reply.unwrap().text, "Half");
         }
         let failure = answered(&exchange, 200, &ended(wire, Json::Null).to_string()).unwrap_err();
-        assert_eq!(failure.kind, HttpStatus, "{wire}");
+        assert_eq!(failure.kind, FailureKind::HttpStatus, "{wire}");
     }
-    for (wire, good) in [
+    let good = [
         (Wire::Chat, "stop"),
         (Wire::Responses, "completed"),
         (Wire::Anthropic, "stop_sequence"),
         (Wire::Gemini, "STOP"),
-    ] {
-        let reply =
-            answered(&exchange(&question(wire), one(wire)), 200, &ended(wire, json!(good)).to_string())
-                .unwrap();
+    ];
+    for (wire, reason) in good {
+        let answer = ended(wire, json!(reason)).to_string();
+        let reply = answered(&exchange(&question(wire), one(wire)), 200, &answer).unwrap();
         assert_eq!(reply.finish_reason, FinishReason::Stop);
     }
 }
