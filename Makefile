@@ -1,6 +1,6 @@
 # `make test` guards main; `make demo` shows the point. Both work on a fresh machine with Rust.
 
-.PHONY: demo test tools check sim soak bench bench-peers fmt
+.PHONY: demo test tools check sim soak bench bench-peers model-bodies fmt
 
 # A release: builds in parallel, a flaky one, a merge, a child run, a person who approves; then the timeline.
 # Built without optimisation, to be there soon: `cargo install --path crates/cli` builds the fast one.
@@ -48,6 +48,12 @@ bench-peers:
 	mkdir -p target/peers/data
 	target/release/wonder-bench --dir target/peers/data --json target/bench.json w1 w2 w3 w4 w5 w6 start
 	python3 -B bench/peers/run.py
+
+# The bodies that are sent to model providers against the types of their own libraries, as they are today. Needs PyPI.
+model-bodies:
+	python3 -m venv target/model-bodies
+	target/model-bodies/bin/pip install --quiet --upgrade openai anthropic google-genai
+	target/model-bodies/bin/python -B scripts/check-model-bodies.py
 
 fmt:
 	cargo fmt --all
