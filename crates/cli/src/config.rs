@@ -27,7 +27,7 @@ pub(crate) struct Known {
 
 /// Each is also the variable `WONDER_NAME`, but for `projects`, which is a table.
 #[rustfmt::skip]
-pub(crate) const SETTINGS: [Known; 9] = [
+pub(crate) const SETTINGS: [Known; 10] = [
     Known { name: "home", form: "a path; relative to the file it stands in, `~/` is your home directory",
         default: "`~/.local/share/wonder`", about: "Where runs are kept.",
         example: "home = \"~/runs\"" },
@@ -50,6 +50,9 @@ pub(crate) const SETTINGS: [Known; 9] = [
     Known { name: "sandbox_read", form: "a list of paths, as for `home`", default: "none",
         about: "What a command under `isolation: sandbox` may read beside programs and libraries of the system and its working directory: a toolchain below your home directory, say.",
         example: "sandbox_read = [\"~/.cargo\", \"~/.rustup\"]" },
+    Known { name: "pass_env", form: "a list of names; `PREFIX_*` is all that begin so", default: "none",
+        about: "Variables that commands without isolation are given beside the ordinary ones (`PATH`, `HOME`, `LANG`, toolchains): of the environment and of `.env` they see nothing else.",
+        example: "pass_env = [\"SSH_AUTH_SOCK\", \"AWS_*\"]" },
     Known { name: "secrets_file", form: "a path, as for `home`", default: "none",
         about: "A file of `NAME=value` lines that `{{ secret.NAME }}` finds values in, after the environment and `.env`.",
         example: "secrets_file = \"~/.config/wonder/secrets\"" },
@@ -108,6 +111,8 @@ pub(crate) struct Config {
     pub grace_ms: Option<u64>,
     pub allow_hosts: Vec<String>,
     pub sandbox_read: Vec<PathBuf>,
+    /// Variables that commands are given though they are not ordinary.
+    pub pass_env: Vec<String>,
     pub secrets_file: Option<PathBuf>,
     /// What each project may spend.
     pub projects: BTreeMap<String, ProjectBudget>,
@@ -178,6 +183,7 @@ impl Config {
             grace_ms: settings.duration("grace")?,
             allow_hosts: settings.list("allow_hosts")?,
             sandbox_read: settings.paths("sandbox_read", around)?,
+            pass_env: settings.list("pass_env")?,
             secrets_file: settings.path("secrets_file", around)?,
             projects: settings.projects()?,
         })

@@ -11,6 +11,7 @@ use wonder_core::value::Value;
 
 use super::request::Request;
 use super::{as_map, broken_network};
+use crate::context::ActionContext;
 use crate::handler::{TryError, TryResult};
 use crate::texts::tail;
 
@@ -18,14 +19,20 @@ const BYTES_MAX: u64 = 8 << 20;
 /// How much of an unexpected answer a failure carries.
 const TAIL_BYTES: usize = 4 << 10;
 
-pub(super) async fn read(http: &HttpSpec, request: &Request, response: Response) -> TryResult {
+pub(super) async fn read(
+    context: &ActionContext<'_>,
+    http: &HttpSpec,
+    request: &Request,
+    response: Response,
+) -> TryResult {
     let (status, headers) = (response.status(), response.headers().clone());
     let expected = is_expected(&http.expect, status);
     let read = body(http, request, response).await;
     // A failure that says its status is worth more than one about its body.
     let body = if expected { read? } else { read.unwrap_or_default() };
     if !expected {
-        let failure = unexpected(request, status, &headers, &body);
+        // Only the end of it is told: what is cut must have no secrets any more.
+        let failure = unexpected(request, status, &headers, &context.hide(body));
         // A server that broke may have done it before it broke.
         return Err(if status.is_server_error() {
             TryError::unknown(failure)

@@ -68,7 +68,8 @@ async fn a_command_gets_its_directory_environment_and_input() {
     let (mut job, _output) = job(node, r#"{"x": "v", "d": "sub"}"#);
     job.workdir = folder.path().to_owned();
     let environment = [("FROM_SETTINGS", "s"), ("GONE", "here")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-    let settings = Settings { environment: BTreeMap::from(environment), ..Settings::default() };
+    let pass_env = vec!["FROM_*".to_owned(), "GONE".to_owned()];
+    let settings = Settings { environment: BTreeMap::from(environment), pass_env, ..Settings::default() };
     let done = result(Worker::new(settings).perform(job).await);
     let expected = format!("{}/sub\nv b 3 s unset\nin v\n", folder.path().canonicalize().unwrap().display());
     assert_eq!(done.get("stdout").and_then(Value::as_str), Some(expected.as_str()));
