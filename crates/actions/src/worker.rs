@@ -77,7 +77,8 @@ impl Worker {
     /// Looks up the secrets that a definition names, so that they are hidden wherever they come from, also in tasks
     /// that do not name them. To be told of every definition before a task of it is performed.
     pub fn learn_secrets(&self, graph: &Graph) {
-        self.0.secrets.learn_names(graph);
+        // Whoever provides them may panic; the task that needs one reports it.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.0.secrets.learn_names(graph)));
     }
 
     /// Takes a task from its start to its one report. Always answers: a panic is a failure of kind

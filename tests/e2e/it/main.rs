@@ -15,6 +15,7 @@ mod mutations;
 mod once;
 mod place;
 mod projects;
+mod secrets;
 mod stopped;
 mod storage;
 mod timeouts;

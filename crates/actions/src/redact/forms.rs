@@ -210,6 +210,9 @@ fn python(c: char) -> String {
 }
 
 fn in_shells(text: &str, forms: &mut BTreeSet<String>) {
+    // JSON or a literal after an `echo` that takes its backslashes in pairs.
+    forms.insert(text.replace('"', "\\\""));
+    forms.insert(text.replace('\'', "\\'"));
     forms.insert(text.replace('\'', "'\\''"));
     forms.insert(text.replace('\'', "'\"'\"'"));
     forms.insert(with_backslashes(text, |c| "$`\"\\".contains(c)));
