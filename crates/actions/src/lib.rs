@@ -12,6 +12,7 @@ mod deadline;
 mod handler;
 mod http;
 mod job;
+mod json;
 mod mock;
 mod parts;
 mod private;

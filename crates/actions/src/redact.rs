@@ -10,6 +10,7 @@ mod forms;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 use wonder_core::error::{ErrorKind, Failure};
@@ -26,20 +27,23 @@ const SECRET_BYTES_MIN: usize = 4;
 /// line would wait for the next.
 const HELD_BEFORE_BREAK_MIN: usize = 4;
 
+/// How much of a form goes into the automaton.
+const INDEXED_BYTES_MAX: usize = 64;
+
 /// Finds every form of a set of secrets in one pass.
 #[derive(Clone, Default)]
 pub(crate) struct Redactor {
-    forms: BTreeSet<String>,
+    forms: BTreeSet<Arc<str>>,
     search: Option<Search>,
 }
 
 #[derive(Clone)]
 struct Search {
-    all: AhoCorasick,
+    all: Index,
     /// Of the forms that an encoder may fold.
-    folded: AhoCorasick,
+    folded: Index,
     /// In order, to be found by how they begin.
-    sorted: Vec<Box<[u8]>>,
+    sorted: Vec<Arc<str>>,
     /// The first two bytes of each.
     beginnings: Beginnings,
     longest: usize,
@@ -62,10 +66,12 @@ impl Redactor {
 
     /// One that knows these secrets too.
     pub(crate) fn with<'a>(&self, secrets: impl IntoIterator<Item = &'a str>) -> Redactor {
-        let mut forms = self.forms.clone();
+        let mut new = BTreeSet::new();
         for secret in secrets.into_iter().filter(|secret| is_hidden(secret)) {
-            forms::forms_of(secret, &mut forms);
+            forms::forms_of(secret, &mut new);
         }
+        let mut forms = self.forms.clone();
+        forms.extend(new.into_iter().map(Arc::from));
         let search = (!forms.is_empty()).then(|| Search::new(&forms));
         Redactor { forms, search }
     }
@@ -162,7 +168,7 @@ impl Redactor {
     pub(crate) fn spans(&self, text: &[u8], run: usize) -> Vec<Range<usize>> {
         let Some(search) = &self.search else { return Vec::new() };
         let mut spans = Vec::new();
-        search.all.find_overlapping_iter(text).for_each(|found| add(&mut spans, found.range()));
+        search.all.find(text).for_each(|found| add(&mut spans, found));
         let across = search.across_folds(text, run);
         if across.is_empty() {
             return spans;
@@ -191,14 +197,13 @@ impl Redactor {
 }
 
 impl Search {
-    fn new(forms: &BTreeSet<String>) -> Search {
-        let foldable = forms.iter().filter(|form| {
-            form.len() >= forms::PART_BYTES_MIN && form.bytes().all(fold::is_encoded)
-        });
-        let sorted: Vec<Box<[u8]>> = forms.iter().map(|form| form.as_bytes().into()).collect();
+    fn new(forms: &BTreeSet<Arc<str>>) -> Search {
+        let foldable =
+            |form: &&Arc<str>| form.len() >= forms::PART_BYTES_MIN && form.bytes().all(fold::is_encoded);
+        let sorted: Vec<Arc<str>> = forms.iter().cloned().collect();
         Search {
-            all: automaton(forms.iter()),
-            folded: automaton(foldable),
+            all: Index::of(sorted.clone()),
+            folded: Index::of(forms.iter().filter(foldable).cloned().collect()),
             beginnings: Beginnings::of(&sorted),
             longest: sorted.iter().map(|form| form.len()).max().unwrap_or(0),
             numbers: forms.iter().any(|form| form.bytes().all(|byte| b"0123456789.+-eE".contains(&byte))),
@@ -207,14 +212,13 @@ impl Search {
     }
 
     fn shows(&self, text: &[u8]) -> bool {
-        self.all.is_match(text) || !self.across_folds(text, 0).is_empty()
+        self.all.find(text).next().is_some() || !self.across_folds(text, 0).is_empty()
     }
 
     /// Where forms lie in a text that line breaks are folded into.
     fn across_folds(&self, text: &[u8], run: usize) -> Vec<Range<usize>> {
         let Some(unfolded) = Unfolded::of(text, run) else { return Vec::new() };
-        let found = self.folded.find_overlapping_iter(&unfolded.text);
-        found.filter_map(|found| unfolded.across_fold(found.range())).collect()
+        self.folded.find(&unfolded.text).filter_map(|found| unfolded.across_fold(found)).collect()
     }
 
     /// The first place before `until` from which the text, at least so many bytes of it, is how a longer form begins.
@@ -229,13 +233,33 @@ impl Search {
             return false;
         }
         // Those that begin so stand together, the text itself, should it be one, before all longer ones.
-        let at = self.sorted.partition_point(|form| **form <= *text);
-        self.sorted.get(at).is_some_and(|form| form.starts_with(text))
+        let at = self.sorted.partition_point(|form| form.as_bytes() <= text);
+        self.sorted.get(at).is_some_and(|form| form.as_bytes().starts_with(text))
     }
 }
 
-fn automaton<'f>(forms: impl Iterator<Item = &'f String>) -> AhoCorasick {
-    AhoCorasick::new(forms).expect("as many forms as fit into memory fit into an automaton")
+/// Finds forms by how they begin, all in one pass, and looks at the rest of long ones where that is found: an automaton
+/// of all of a key of several lines, in all its forms, would take longer to make than a run to start.
+#[derive(Clone)]
+struct Index {
+    beginnings: AhoCorasick,
+    forms: Vec<Arc<str>>,
+}
+
+impl Index {
+    fn of(forms: Vec<Arc<str>>) -> Index {
+        let beginnings = forms.iter().map(|form| &form.as_bytes()[..form.len().min(INDEXED_BYTES_MAX)]);
+        let beginnings = AhoCorasick::new(beginnings);
+        Index { beginnings: beginnings.expect("as many as fit into memory fit into an automaton"), forms }
+    }
+
+    /// Where forms lie in a text, by where their beginnings end.
+    fn find<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = Range<usize>> + 't {
+        self.beginnings.find_overlapping_iter(text).filter_map(move |found| {
+            let form = self.forms[found.pattern()].as_bytes();
+            text[found.start()..].starts_with(form).then(|| found.start()..found.start() + form.len())
+        })
+    }
 }
 
 /// Most places of a text are told from the beginning of a form by two bytes.
@@ -243,9 +267,9 @@ fn automaton<'f>(forms: impl Iterator<Item = &'f String>) -> AhoCorasick {
 struct Beginnings(Box<[u64]>);
 
 impl Beginnings {
-    fn of(forms: &[Box<[u8]>]) -> Beginnings {
+    fn of(forms: &[Arc<str>]) -> Beginnings {
         let mut bits = vec![0; (1 << 16) / 64].into_boxed_slice();
-        for form in forms {
+        for form in forms.iter().map(|form| form.as_bytes()) {
             let number = pair(form[0], form[1]);
             bits[number / 64] |= 1 << (number % 64);
         }
@@ -283,7 +307,7 @@ fn too_large() -> Failure {
     Failure::new(ErrorKind::LimitExceeded, message).with_details(Value::map(details))
 }
 
-/// Adds a span to those that lie apart, by their ends in order; those that overlap become one.
+/// Adds a span to those that lie apart, in order; those that overlap become one.
 fn add(spans: &mut Vec<Range<usize>>, mut span: Range<usize>) {
     while let Some(last) = spans.last()
         && last.end > span.start

@@ -73,9 +73,8 @@ impl KnownSecrets {
     pub(crate) fn learn_names(&self, graph: &Graph) {
         let tasks = graph.tasks.values().chain(graph.nodes.iter().filter_map(|node| node.task()));
         let names: BTreeSet<&Name> = tasks.flat_map(|task| names(task)).collect();
-        let new: Vec<Name> = self.read(|known| {
-            names.into_iter().filter(|name| !known.names.contains(*name)).cloned().collect()
-        });
+        let new: Vec<Name> = self
+            .read(|known| names.into_iter().filter(|name| !known.names.contains(*name)).cloned().collect());
         if new.is_empty() {
             return;
         }

@@ -186,7 +186,9 @@ mod tests {
             assert!(holds_secret(name), "{name}");
             assert!(!is_ordinary(name, "x"), "{name}");
         }
-        for name in ["PATH", "HOME", "LANG", "TOKENIZERS_PARALLELISM", "KEYBOARD", "AWS_REGION", "SSH_AUTH_SOCK"] {
+        for name in
+            ["PATH", "HOME", "LANG", "TOKENIZERS_PARALLELISM", "KEYBOARD", "AWS_REGION", "SSH_AUTH_SOCK"]
+        {
             assert!(!holds_secret(name), "{name}");
         }
     }

@@ -121,7 +121,8 @@ mod tests {
         let file = dir.path().join("secrets");
         std::fs::write(dir.path().join(".env"), "PORT=8080\nDB_PASSWORD=dotenv-password\n").unwrap();
         std::fs::write(&file, "ANY=of-the-file\n").unwrap();
-        let variables = [("OPENAI_API_KEY", "sk-environment"), ("A_TOKEN", "short"), ("EDITOR", "vi-vi-vi-vi")];
+        let variables =
+            [("OPENAI_API_KEY", "sk-environment"), ("A_TOKEN", "short"), ("EDITOR", "vi-vi-vi-vi")];
         let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let around =
             Surroundings { environment: BTreeMap::from(environment), workdir: dir.path().to_owned() };

@@ -104,8 +104,9 @@ fn planted() -> Place {
     place.file("long.txt", LONG);
     let plain: String = all().map(|(_, value)| format!("{value}\n")).collect();
     place.file("plain.txt", &plain);
-    let keys: serde_json::Map<String, Value> =
-        all().map(|(name, value)| (value.to_owned(), json!({"of": name, "as": [value, 4_815_162_342_u64]}))).collect();
+    let keys: serde_json::Map<String, Value> = all()
+        .map(|(name, value)| (value.to_owned(), json!({"of": name, "as": [value, 4_815_162_342_u64]})))
+        .collect();
     place.file("data.json", &json!({"keys": keys, "mark": MARK, "number": 4_815_162_342_u64}).to_string());
     place
 }
@@ -176,7 +177,8 @@ fn given() -> Vec<(&'static str, Value)> {
 /// Commands that name none of them.
 fn found() -> Vec<(&'static str, Value)> {
     // Where the end of what is told of a failure, 4 096 bytes of output and 400 of a message, falls into the secret.
-    let cut = |pad: usize| shell(&format!("printf '%s%{pad}s' \"$(cat long.txt)\" x | tee /dev/stderr; exit 9"));
+    let cut =
+        |pad: usize| shell(&format!("printf '%s%{pad}s' \"$(cat long.txt)\" x | tee /dev/stderr; exit 9"));
     let overflown = |room: usize| {
         let line = format!("printf '%1000s'; head -c {room} long.txt; tail -c +{} long.txt; yes", room + 1);
         json!({"shell": {"command": line, "timeout": "60s", "limits": {"output_bytes": 1_000 + room}}})
@@ -365,9 +367,16 @@ fn twenty_secrets_are_nowhere_to_be_found() {
 
     seen.extend(shown(&place, &runs));
     seen.extend(stored(&place));
-    for what in [format!("logs {} -o text", runs[0]), format!("events {} -o json", runs[0]), "the table log".to_owned()] {
+    for what in [
+        format!("logs {} -o text", runs[0]),
+        format!("events {} -o json", runs[0]),
+        "the table log".to_owned(),
+    ] {
         let text = seen.iter().find(|(place, _)| place.starts_with(&what)).map(|(_, text)| text.as_str());
-        assert!(text.is_some_and(|text| text.contains(MARK) && text.contains("***")), "{what} was not searched");
+        assert!(
+            text.is_some_and(|text| text.contains(MARK) && text.contains("***")),
+            "{what} was not searched"
+        );
     }
     let found = leaks(&seen);
     assert!(found.is_empty(), "{} leaks: {found:#?}", found.len());
@@ -378,7 +387,10 @@ fn as_nobody(folder: &Path, arguments: &[&str]) -> Ended {
     let own = Command::new("chown").args(["-R", "65534:65534"]).arg(folder).status().expect("chown runs");
     assert!(own.success(), "only root can become somebody else: run the tests as root, as CI does");
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(folder.join("wonder")).args(arguments);
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(folder.join("wonder"))
+        .args(arguments);
     command.current_dir(folder).env("WONDER_HOME", folder.join("home")).env("HOME", folder);
     command.env("OPENAI_API_KEY", "sk-canary-0123456789").stdin(Stdio::null());
     ended(command.output().expect("setpriv is here: make tools"))

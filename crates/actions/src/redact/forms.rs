@@ -171,9 +171,8 @@ fn in_html(text: &str, forms: &mut BTreeSet<String>) {
 /// Literals of Rust, Python, C, JavaScript and the `$'…'` of shells: which quotes have a backslash, and what becomes of
 /// characters beyond ASCII.
 fn in_literals(text: &str, forms: &mut BTreeSet<String>) {
-    let bytes = |c: char, way: fn(u8) -> String| {
-        c.encode_utf8(&mut [0; 4]).bytes().map(way).collect::<String>()
-    };
+    let bytes =
+        |c: char, way: fn(u8) -> String| c.encode_utf8(&mut [0; 4]).bytes().map(way).collect::<String>();
     let beyond: [&dyn Fn(char) -> String; 7] = [
         &|c| c.to_string(),
         &|c| bytes(c, hex_escape),
@@ -217,7 +216,9 @@ fn in_shells(text: &str, forms: &mut BTreeSet<String>) {
     forms.insert(text.replace('\'', "'\"'\"'"));
     forms.insert(with_backslashes(text, |c| "$`\"\\".contains(c)));
     // As `printf %q` has it.
-    forms.insert(with_backslashes(text, |c| c.is_ascii() && !c.is_alphanumeric() && !"_./:@%+,=-".contains(c)));
+    forms.insert(with_backslashes(text, |c| {
+        c.is_ascii() && !c.is_alphanumeric() && !"_./:@%+,=-".contains(c)
+    }));
 }
 
 fn with_backslashes(text: &str, before: impl Fn(char) -> bool) -> String {
@@ -247,7 +248,8 @@ fn in_base64(secret: &[u8], alphabet: &[u8; 64], forms: &mut BTreeSet<String>) {
         let own = &text[(shift * 8).div_ceil(6)..shifted.len() * 8 / 6];
         if own.len() >= PART_BYTES_MIN {
             // Some encoders of JSON and URLs do not leave these alone.
-            for (slash, plus) in [("/", "+"), ("\\/", "+"), ("%2F", "%2B"), ("%2f", "%2b"), ("/", "\\u002B")] {
+            for (slash, plus) in [("/", "+"), ("\\/", "+"), ("%2F", "%2B"), ("%2f", "%2b"), ("/", "\\u002B")]
+            {
                 forms.insert(own.replace('/', slash).replace('+', plus));
             }
         }

@@ -111,7 +111,10 @@ fn a_key_of_several_lines_is_hidden_line_by_line_and_as_a_whole() {
     assert_eq!(redactor.hide(format!("<{key}>")), "<***>");
     assert_eq!(redactor.hide(format!("<{}>", key.replace('\n', "\r\n"))), "<***>");
     assert_eq!(redactor.hide(format!("<{}>", key.trim().replace('\n', "\\n"))), "<***>");
-    assert_eq!(redactor.hide("LS0tLS1CRUdJTiBLRVktLS0tLQpNSUlFdlFJQkFEQU5CZwp9Ci0tLS0tRU5EIEtFWS0tLS0t".into()), "***");
+    assert_eq!(
+        redactor.hide("LS0tLS1CRUdJTiBLRVktLS0tLQpNSUlFdlFJQkFEQU5CZwp9Ci0tLS0tRU5EIEtFWS0tLS0t".into()),
+        "***"
+    );
 }
 
 #[test]
@@ -131,7 +134,8 @@ fn values_are_searched_to_the_last_key_and_number() {
 #[test]
 fn a_value_without_secrets_is_the_same_value() {
     let value = Value::from_json_str(r#"{"a":[{"b":"nothing"}]}"#).unwrap();
-    let (Value::Map(before), Value::Map(after)) = (&value, Redactor::new(["tok-en"]).hide_in(value.clone())) else {
+    let (Value::Map(before), Value::Map(after)) = (&value, Redactor::new(["tok-en"]).hide_in(value.clone()))
+    else {
         panic!("a map stays one")
     };
     assert!(std::sync::Arc::ptr_eq(before, &after));

@@ -29,6 +29,7 @@ use process::Ended;
 
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing, TryError, TryResult};
+use crate::json;
 use crate::reaper::Reaper;
 use crate::settings::Settings;
 use crate::texts::tail;
@@ -81,8 +82,7 @@ fn result_of(context: &ActionContext<'_>, shell: &ShellSpec, ended: Ended) -> Tr
     let expected = if shell.expect_exit.is_empty() { &[0][..] } else { &shell.expect_exit };
     match status.code() {
         Some(code) if expected.contains(&code) => {
-            // A command that says nothing of the kind has no JSON, and that is not a failure.
-            let json = Value::from_json_str(&stdout).unwrap_or_default();
+            let json = json::value_of(&stdout);
             Ok(Value::map([
                 ("exit_code", Value::Int(code.into())),
                 ("stdout", Value::from(stdout)),

@@ -12,6 +12,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -288,7 +289,14 @@ fn kill_container(container: &Container) {
     }
 }
 
+/// What a machine gives back in time: file descriptors, processes, memory, a program that is being written.
+const PASSING: [Errno; 5] = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM, Errno::TXTBSY];
+
 fn unstarted(program: &str, error: &io::Error) -> Failure {
+    if Errno::from_io_error(error).is_some_and(|code| PASSING.contains(&code)) {
+        let message = format!("this machine could not start {program} now: {error}");
+        return Failure::new(ErrorKind::ProviderError, message);
+    }
     match error.kind() {
         io::ErrorKind::NotFound => not_started(NOT_FOUND, not_found(program)),
         io::ErrorKind::ArgumentListTooLong => {
@@ -332,5 +340,38 @@ impl OutputLimit {
             ("stream", Value::str(stream)),
         ]);
         Failure::new(ErrorKind::LimitExceeded, message).with_details(details)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_lacks_for_now_is_tried_again_and_what_it_will_always_lack_is_not() {
+        for code in PASSING {
+            let failed = unstarted("tool", &code.into());
+            assert!(failed.is_infrastructural(), "{failed}");
+            assert!(failed.message.contains("could not start tool now"), "{failed}");
+        }
+        for code in [Errno::NOENT, Errno::ACCESS, Errno::TOOBIG, Errno::NOEXEC] {
+            let failed = unstarted("tool", &code.into());
+            assert_eq!(failed.kind, ErrorKind::ShellExit);
+        }
+    }
+
+    #[test]
+    fn a_raised_limit_of_output_ends_at_what_a_result_may_have() {
+        let largest = Limits::default().result_bytes_max;
+        for (written, bytes_max, name) in [
+            (None, 1 << 20, "(limits.output_bytes)"),
+            (Some(5), 5, "(limits.output_bytes)"),
+            (Some(largest), largest, "(limits.output_bytes)"),
+            (Some(u64::MAX), largest, "(result_bytes_max)"),
+        ] {
+            let limit = OutputLimit::of(written);
+            assert_eq!(limit.bytes_max, bytes_max);
+            assert!(limit.exceeded("stdout").message.contains(name), "{written:?}");
+        }
     }
 }

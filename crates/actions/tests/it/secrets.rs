@@ -146,7 +146,8 @@ async fn what_is_cut_shows_no_half_of_a_secret() {
         let said = format!("{failed:?} {:?} {:?}", output.rest(Stream::Stdout), output.rest(Stream::Stderr));
         assert!(!said.contains(&half[half.len() - 8..]), "{padding}: {said}");
     }
-    let server = Server::start(vec![Answer::Send(500, String::new(), format!("{LONG}{}", "y".repeat(4_060)))]).await;
+    let server =
+        Server::start(vec![Answer::Send(500, String::new(), format!("{LONG}{}", "y".repeat(4_060)))]).await;
     let node = format!(
         r#"{{http_request: {{url: "{}", allow_private: true, headers: {{a: "{{{{ secret.LONG }}}}"}},
             execution: {{retry_policy: {{max_attempts: 1}}}}}}}}"#,

@@ -183,6 +183,28 @@ async fn too_much_output_ends_the_command() {
 }
 
 #[tokio::test]
+async fn a_program_that_is_just_being_written_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tool");
+    write_program(&path, "#!/bin/sh\necho done\n");
+    let writing = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let retry = "execution: {retry_policy: {max_attempts: 50, initial_delay: 10ms, max_delay: 50ms}}";
+    let (mut job, mut output) =
+        job(&format!(r#"{{shell: {{command: ["./tool"], effects: once, {retry}}}}}"#), "{}");
+    job.workdir = folder.path().to_owned();
+    let task = tokio::spawn(async move { Worker::new(Settings::default()).perform(job).await });
+    output.line_with("could not start ./tool now").await;
+    drop(writing);
+    assert_eq!(result(task.await.unwrap()).get("stdout"), Some(&Value::str("done\n")));
+}
+
+#[tokio::test]
+async fn a_whole_number_that_is_printed_keeps_all_its_digits() {
+    let done = result(perform(r#"{shell: "echo '[9007199254740993, 18446744073709551616]'"}"#, "{}").await);
+    assert_eq!(done.get("json"), Some(&json(r#"[9007199254740993,"18446744073709551616"]"#)));
+}
+
+#[tokio::test]
 async fn a_command_need_not_read_its_input() {
     let (mut job, _output) = job(r#"{shell: {command: "exec true", stdin: "{{ input.x }}"}}"#, "{}");
     let long = Value::map([("x", Value::from("x".repeat(900_000)))]);

@@ -14,9 +14,7 @@ pub(crate) fn forms(text: &str) -> BTreeMap<String, String> {
     for (name, form) in json(text).into_iter().chain(urls(text)).chain(html(text)).chain(literals(text)) {
         add(&name, form);
     }
-    let each = |each: &Bytes<'_>, between: &str| {
-        text.bytes().map(each).collect::<Vec<_>>().join(between)
-    };
+    let each = |each: &Bytes<'_>, between: &str| text.bytes().map(each).collect::<Vec<_>>().join(between);
     add("hex", each(&|byte| format!("{byte:02x}"), ""));
     add("HEX", each(&|byte| format!("{byte:02X}"), ""));
     add("hex with colons", each(&|byte| format!("{byte:02x}"), ":"));
@@ -49,9 +47,7 @@ fn json(text: &str) -> Vec<(String, String)> {
         quoted[1..quoted.len() - 1].to_owned()
     };
     let plain = quoted(text);
-    let beyond = |upper: bool| {
-        move |c: char| if c.is_ascii() { None } else { unicode(c, upper) }
-    };
+    let beyond = |upper: bool| move |c: char| if c.is_ascii() { None } else { unicode(c, upper) };
     let tags = |upper: bool| move |c: char| if "<>&".contains(c) { unicode(c, upper) } else { None };
     let php = |c: char| if c == '/' { Some("\\/".to_owned()) } else { beyond(false)(c) };
     let all = [
@@ -135,8 +131,7 @@ fn literals(text: &str) -> Vec<(String, String)> {
 
 /// With its padding; `alphabet` has the last two characters.
 pub(crate) fn base64(bytes: &[u8], alphabet: &str) -> String {
-    let letters: Vec<char> =
-        ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(alphabet.chars()).collect();
+    let letters: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(alphabet.chars()).collect();
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
         let bits: String = chunk.iter().map(|byte| format!("{byte:08b}")).collect();
