@@ -9,14 +9,14 @@ use wonder_core::value::Value;
 
 use crate::deadline::Deadline;
 use crate::job::{Job, OutputLine, Stream, TextDelta};
-use crate::redact::Redactor;
+use crate::secrets::KnownSecrets;
 use crate::stream::{StreamRedactor, pieces};
 
 /// What a handler is given.
 #[derive(Debug)]
 pub struct ActionContext<'a> {
     pub(crate) job: &'a Job,
-    pub(crate) redactor: &'a Redactor,
+    pub(crate) secrets: &'a KnownSecrets,
     pub call: &'a ActionCall,
     /// What the action's texts see, its secrets included.
     pub scope: &'a Value,
@@ -46,14 +46,17 @@ impl ActionContext<'_> {
 
     /// A line for people to read and to be kept, without secrets.
     pub fn line(&self, stream: Stream, text: String) {
-        let text = self.hide(text);
+        self.line_without_secrets(stream, self.hide(text));
+    }
+
+    pub(crate) fn line_without_secrets(&self, stream: Stream, text: String) {
         self.job.sink.line(OutputLine { step: self.call.step.clone(), stream, text });
     }
 
     /// A piece of text as it comes, for whoever watches. It is not kept, it may be dropped, and it never
     /// waits. What may be the beginning of a secret is shown when the next piece tells that it is none.
     pub fn delta(&mut self, text: &str) {
-        let text = self.stream.push(text);
+        let text = self.stream.push(text.as_bytes());
         self.send_deltas(&text);
     }
 
@@ -63,14 +66,14 @@ impl ActionContext<'_> {
         self.send_deltas(&text);
     }
 
-    fn send_deltas(&self, text: &str) {
-        for piece in pieces(text) {
+    fn send_deltas(&self, text: &[u8]) {
+        for piece in pieces(&String::from_utf8_lossy(text)) {
             self.job.sink.delta(TextDelta { step: self.call.step.clone(), text: piece.to_owned() });
         }
     }
 
-    /// The text with every known secret in it replaced.
+    /// The text with every known secret in it replaced. A text is cut after that, never before.
     pub fn hide(&self, text: String) -> String {
-        self.redactor.hide(text)
+        self.secrets.redactor().hide(text)
     }
 }

@@ -1,12 +1,15 @@
-//! The secrets a task names: found once when it starts, given to the texts that read them, and known to the
-//! redactor. An action gets the secrets that its texts name and no others.
+//! The secrets that a worker knows: those that its tasks and definitions name, and those that whoever provides them
+//! knows without being asked. An action gets the secrets that its texts name and no others; what is hidden is all of
+//! them, in every task, for a secret that one task had may come back in another.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use wonder_core::def::Name;
 use wonder_core::error::{ErrorKind, Failure};
-use wonder_core::graph::{Action, Task, Work};
+use wonder_core::graph::{Action, Graph, Task, Work};
 use wonder_core::value::Value;
 
 use crate::redact::Redactor;
@@ -14,22 +17,107 @@ use crate::settings::Secrets;
 
 const ROOT: &str = "secret";
 
-#[derive(Debug, Default)]
+/// All that has to be hidden. It only ever grows.
+pub(crate) struct KnownSecrets {
+    provider: Arc<dyn Secrets>,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The provider was asked for what it knows by itself.
+    begun: bool,
+    /// Names that definitions have, and that were looked up.
+    names: BTreeSet<Name>,
+    values: BTreeSet<String>,
+    redactor: Arc<Redactor>,
+}
+
+/// Says how many there are: a secret must not end up in a log.
+impl fmt::Debug for KnownSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KnownSecrets({})", self.read(|known| known.values.len()))
+    }
+}
+
+impl KnownSecrets {
+    pub(crate) fn new(provider: Arc<dyn Secrets>) -> KnownSecrets {
+        KnownSecrets { provider, known: RwLock::default() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> KnownSecrets {
+        let known = KnownSecrets::new(Arc::new(crate::settings::NoSecrets));
+        known.learn(values.into_iter().map(str::to_owned).collect());
+        known
+    }
+
+    /// What hides all that is known now.
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
+        if let Some(redactor) = self.read(|known| known.begun.then(|| known.redactor.clone())) {
+            return redactor;
+        }
+        let own = self.provider.known();
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.begun = true;
+        known.add(own);
+        known.redactor.clone()
+    }
+
+    /// The same without asking the provider for anything.
+    pub(crate) fn redactor_so_far(&self) -> Arc<Redactor> {
+        self.read(|known| known.redactor.clone())
+    }
+
+    /// Looks up what a definition names, so that it is hidden wherever it comes from, before anything of it has run.
+    pub(crate) fn learn_names(&self, graph: &Graph) {
+        let tasks = graph.tasks.values().chain(graph.nodes.iter().filter_map(|node| node.task()));
+        let names: BTreeSet<&Name> = tasks.flat_map(|task| names(task)).collect();
+        let new: Vec<Name> = self
+            .read(|known| names.into_iter().filter(|name| !known.names.contains(*name)).cloned().collect());
+        if new.is_empty() {
+            return;
+        }
+        let values = new.iter().filter_map(|name| self.provider.find(name)).collect();
+        self.known.write().unwrap_or_else(PoisonError::into_inner).names.extend(new);
+        self.learn(values);
+    }
+
+    fn learn(&self, mut values: Vec<String>) {
+        self.read(|known| values.retain(|value| !known.values.contains(value)));
+        if !values.is_empty() {
+            self.known.write().unwrap_or_else(PoisonError::into_inner).add(values);
+        }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Known) -> T) -> T {
+        read(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Known {
+    fn add(&mut self, values: Vec<String>) {
+        let new: Vec<String> = values.into_iter().filter(|value| self.values.insert(value.clone())).collect();
+        if !new.is_empty() {
+            self.redactor = Arc::new(self.redactor.with(new.iter().map(String::as_str)));
+        }
+    }
+}
+
+/// The secrets a task names: found once when it starts.
+#[derive(Default)]
 pub(crate) struct TaskSecrets {
     found: BTreeMap<Name, Option<String>>,
-    pub(crate) redactor: Redactor,
 }
 
 impl TaskSecrets {
-    pub(crate) fn find(task: &Task, secrets: &dyn Secrets) -> TaskSecrets {
+    pub(crate) fn find(task: &Task, secrets: &KnownSecrets) -> TaskSecrets {
         let mut found = BTreeMap::new();
-        for action in task.steps.iter().flat_map(|step| with_tools(&step.action)) {
-            for name in &action.secrets.names {
-                found.entry(name.clone()).or_insert_with_key(|name| secrets.find(name));
-            }
+        for name in names(task) {
+            found.entry(name.clone()).or_insert_with_key(|name| secrets.provider.find(name));
         }
-        let redactor = Redactor::new(found.values().flatten().map(String::as_str));
-        TaskSecrets { found, redactor }
+        secrets.learn(found.values().flatten().cloned().collect());
+        TaskSecrets { found }
     }
 
     /// What an action's texts see: its scope, and the secrets they name.
@@ -49,6 +137,12 @@ impl TaskSecrets {
         scope.set_path(&[ROOT.into()], values);
         Ok(Cow::Owned(scope))
     }
+}
+
+/// What the texts of a task name.
+fn names(task: &Task) -> impl Iterator<Item = &Name> {
+    let actions = task.steps.iter().flat_map(|step| with_tools(&step.action));
+    actions.flat_map(|action| &action.secrets.names)
 }
 
 /// An action, and the tools that it may call.

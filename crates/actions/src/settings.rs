@@ -10,6 +10,7 @@ use std::sync::Arc;
 use wonder_core::execution::ReadMutations;
 
 use crate::handler::ActionHandler;
+use crate::variables::{is_named, is_ordinary};
 
 const GRACE_MS: u64 = 5_000;
 
@@ -31,8 +32,10 @@ pub struct Settings {
     pub hidden: Vec<PathBuf>,
     /// What a sandboxed command may read beside programs, libraries and its working directory.
     pub sandbox_read: Vec<PathBuf>,
-    /// Environment for shell commands, laid over our own.
+    /// Variables beside those of our own process, and before them. Commands see of both what is ordinary or passed on.
     pub environment: BTreeMap<String, String>,
+    /// Variables that commands without isolation are given though they are not ordinary: `NAME`, or `PREFIX_*`.
+    pub pass_env: Vec<String>,
     /// Reads what a planning task adds to its graph into the stored form, or says what is wrong with it.
     /// None: only the stored form is understood.
     pub mutations: Option<ReadMutations>,
@@ -51,6 +54,7 @@ impl Default for Settings {
             hidden: Vec::new(),
             sandbox_read: Vec::new(),
             environment: BTreeMap::new(),
+            pass_env: Vec::new(),
             mutations: None,
             handlers: Vec::new(),
         }
@@ -58,15 +62,31 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// A variable as a command without isolation sees it.
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         self.environment.get(name).map(OsString::from).or_else(|| std::env::var_os(name))
     }
+
+    /// What a program sees that nobody keeps apart: what is ordinary, what is passed on, and what is asked for here.
+    pub(crate) fn inherited(&self, wanted: impl Fn(&str) -> bool) -> BTreeMap<String, OsString> {
+        let own = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        let mut all: BTreeMap<String, OsString> = own.collect();
+        all.extend(self.environment.iter().map(|(name, value)| (name.clone(), value.into())));
+        all.retain(|name, value| {
+            is_ordinary(name, &value.to_string_lossy()) || is_named(&self.pass_env, name) || wanted(name)
+        });
+        all
+    }
 }
 
-/// Where secrets come from. Asked when a task whose texts name one starts.
+/// Where secrets come from.
 pub trait Secrets: Send + Sync + fmt::Debug {
+    /// The value of this name. Asked when a task whose texts name it starts.
     fn find(&self, name: &str) -> Option<String>;
+
+    /// Values that are to be hidden although no text has named them yet.
+    fn known(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A host without secrets.

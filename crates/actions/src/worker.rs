@@ -14,6 +14,7 @@ use wonder_core::cost::Spend;
 use wonder_core::def::Implementation;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::execution::{AnotherTry, ExecutionRules, Next, TaskExecution, Try};
+use wonder_core::graph::Graph;
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_core::value::Value;
 
@@ -23,8 +24,7 @@ use crate::handler::{Registry, TryError, TryResult};
 use crate::http::HttpHandler;
 use crate::job::{Job, OutputLine, Stream};
 use crate::mock::MockHandler;
-use crate::redact::Redactor;
-use crate::secrets::TaskSecrets;
+use crate::secrets::{KnownSecrets, TaskSecrets};
 use crate::settings::Settings;
 use crate::shell::ShellHandler;
 use crate::stream::StreamRedactor;
@@ -38,6 +38,7 @@ pub struct Worker(Arc<Shared>);
 struct Shared {
     settings: Arc<Settings>,
     handlers: Registry,
+    secrets: KnownSecrets,
 }
 
 impl Worker {
@@ -49,7 +50,8 @@ impl Worker {
         handlers.add(Arc::new(HttpHandler::new(settings.clone())));
         handlers.add(Arc::new(MockHandler));
         settings.handlers.iter().for_each(|handler| handlers.add(handler.clone()));
-        Worker(Arc::new(Shared { settings, handlers }))
+        let secrets = KnownSecrets::new(settings.secrets.clone());
+        Worker(Arc::new(Shared { settings, handlers, secrets }))
     }
 
     /// Whether a task may have such a step here. `update_context` and `assert` are the task's own.
@@ -72,6 +74,13 @@ impl Worker {
         }
     }
 
+    /// Looks up the secrets that a definition names, so that they are hidden wherever they come from, also in tasks
+    /// that do not name them. To be told of every definition before a task of it is performed.
+    pub fn learn_secrets(&self, graph: &Graph) {
+        // Whoever provides them may panic; the task that needs one reports it.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.0.secrets.learn_names(graph)));
+    }
+
     /// Takes a task from its start to its one report. Always answers: a panic is a failure of kind
     /// `internal`. A future that is dropped stops what it started.
     pub async fn perform(&self, job: Job) -> TaskReport {
@@ -81,7 +90,10 @@ impl Worker {
         let mut execution = TaskExecution::start(&job.order, job.task.clone(), rules);
         let outcome = match caught(shared.drive(&job, started, &mut execution)).await {
             Ok(outcome) => outcome,
-            Err(panic) => TaskOutcome::Failed { failure: panicked(panic), retry: false, step: None },
+            Err(panic) => {
+                let failure = shared.secrets.redactor_so_far().hide_failure(panicked(panic));
+                TaskOutcome::Failed { failure, retry: false, step: None }
+            }
         };
         execution.report(outcome, u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
@@ -89,7 +101,7 @@ impl Worker {
 
 impl Shared {
     async fn drive(&self, job: &Job, started: Instant, execution: &mut TaskExecution) -> TaskOutcome {
-        let secrets = TaskSecrets::find(&job.task, &*self.settings.secrets);
+        let secrets = TaskSecrets::find(&job.task, &self.secrets);
         let of_task = Deadline::of_task(&job.cancel, started, job.order.timeout_ms);
         let mut deadline = of_task;
         let outcome = loop {
@@ -111,19 +123,20 @@ impl Shared {
                 }
             };
             let Some(again) = execution.tried(result, &spend) else { continue };
-            let text = secrets.redactor.hide(note(&again));
+            let text = self.secrets.redactor().hide(note(&again));
             job.sink.line(OutputLine { step, stream: Stream::Note, text });
             if let Err(stopped) = deadline.wait(again.delay_ms).await {
                 stop(execution, stopped, job, &Spend::default());
             }
         };
-        if secrets.redactor.is_idle() {
+        let redactor = self.secrets.redactor();
+        if redactor.is_idle() {
             return outcome;
         }
         for failure in execution.continued_failures() {
-            *failure = secrets.redactor.hide_failure(failure.clone());
+            *failure = redactor.hide_failure(failure.clone());
         }
-        secrets.redactor.hide_outcome(outcome)
+        redactor.hide_outcome(outcome)
     }
 
     /// One try, and what it spent. A panic in it is an answer like any other.
@@ -141,10 +154,9 @@ impl Shared {
         let Some(handler) = self.handlers.find(&call.action.def.implementation) else {
             return (Err(self.handlers.unable(&call.action).into()), Spend::default());
         };
-        let redactor: &Redactor = &secrets.redactor;
-        let (spend, stream) = (Spend::default(), StreamRedactor::new(redactor));
-        let scope = &*scope;
-        let mut context = ActionContext { job, redactor, call, scope, deadline, number, spend, stream };
+        let (spend, stream) = (Spend::default(), StreamRedactor::new(&self.secrets));
+        let (scope, secrets) = (&*scope, &self.secrets);
+        let mut context = ActionContext { job, secrets, call, scope, deadline, number, spend, stream };
         let result = caught(async { handler.perform(&mut context).result().await }).await;
         let result = result.unwrap_or_else(|panic| Err(panicked(panic).into()));
         context.finish_stream();

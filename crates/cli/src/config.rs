@@ -53,6 +53,9 @@ pub(crate) const SETTINGS: [Known; 10] = [
     Known { name: "sandbox_read", form: "a list of paths, as for `home`", default: "none",
         about: "What a command under `isolation: sandbox` may read beside programs and libraries of the system and its working directory: a toolchain below your home directory, say.",
         example: "sandbox_read = [\"~/.cargo\", \"~/.rustup\"]" },
+    Known { name: "pass_env", form: "a list of names; `PREFIX_*` is all that begin so", default: "none",
+        about: "Variables that commands without isolation are given beside the ordinary ones (`PATH`, `HOME`, `LANG`, toolchains): of the environment and of `.env` they see nothing else.",
+        example: "pass_env = [\"SSH_AUTH_SOCK\", \"AWS_*\"]" },
     Known { name: "secrets_file", form: "a path, as for `home`", default: "none",
         about: "A file of `NAME=value` lines that `{{ secret.NAME }}` finds values in, after the environment and `.env`.",
         example: "secrets_file = \"~/.config/wonder/secrets\"" },
@@ -113,6 +116,8 @@ pub(crate) struct Config {
     pub storage_patience_ms: Option<u64>,
     pub allow_hosts: Vec<String>,
     pub sandbox_read: Vec<PathBuf>,
+    /// Variables that commands are given though they are not ordinary.
+    pub pass_env: Vec<String>,
     pub secrets_file: Option<PathBuf>,
     /// What each project may spend.
     pub projects: BTreeMap<String, ProjectBudget>,
@@ -184,6 +189,7 @@ impl Config {
             storage_patience_ms: settings.duration("storage_patience")?,
             allow_hosts: settings.list("allow_hosts")?,
             sandbox_read: settings.paths("sandbox_read", around)?,
+            pass_env: settings.list("pass_env")?,
             secrets_file: settings.path("secrets_file", around)?,
             projects: settings.projects()?,
         })

@@ -34,6 +34,8 @@ use session::Session;
 use verbs::{act, answer, complete as completing, cost, explain, init, look, plan, run, stream, write};
 
 fn main() -> ExitCode {
+    // Before anything is started that could look.
+    wonder_actions::hide_from_other_processes();
     let Cli { common, verb } = Cli::parse();
     let session = Session::new(&common, matches!(verb, Verb::Run(_)));
     let (screen, engine) = (&session.screen, &session);

@@ -1,13 +1,18 @@
 //! Where secrets are found: the process environment first, then `.env` in the working directory, then the
 //! file that the settings name. They are handed to the worker and written nowhere; no error shows one.
+//!
+//! All of the secrets file, and what variables hold that are called like secrets, is known to be one without being named.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use wonder_actions::Secrets;
+use wonder_actions::{Secrets, holds_secret};
 
 use crate::config::Surroundings;
 use crate::fault::Fault;
+
+/// A variable that nobody names is taken for a secret by its name alone; a short value would be a word of any text.
+const GUESSED_BYTES_MIN: usize = 8;
 
 /// Names and values, found once.
 pub(crate) struct Found {
@@ -32,6 +37,14 @@ impl Found {
 impl Secrets for Found {
     fn find(&self, name: &str) -> Option<String> {
         [&self.environment, &self.dotenv, &self.file].into_iter().find_map(|place| place.get(name)).cloned()
+    }
+
+    fn known(&self) -> Vec<String> {
+        let variables = self.environment.iter().chain(&self.dotenv);
+        let called_so = variables
+            .filter(|(name, value)| holds_secret(name) && value.len() >= GUESSED_BYTES_MIN)
+            .map(|(_, value)| value);
+        self.file.values().chain(called_so).cloned().collect()
     }
 }
 
@@ -99,8 +112,22 @@ mod tests {
                 None
             ]
         );
-        // Commands see the environment already.
-        assert_eq!(found.dotenv.keys().collect::<Vec<_>>(), ["B"]);
+        assert_eq!(found.dotenv.keys().collect::<Vec<_>>(), ["B"], "the environment goes before it");
+    }
+
+    #[test]
+    fn what_is_called_a_secret_and_all_of_the_file_is_known_without_being_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("secrets");
+        std::fs::write(dir.path().join(".env"), "PORT=8080\nDB_PASSWORD=dotenv-password\n").unwrap();
+        std::fs::write(&file, "ANY=of-the-file\n").unwrap();
+        let variables =
+            [("OPENAI_API_KEY", "sk-environment"), ("A_TOKEN", "short"), ("EDITOR", "vi-vi-vi-vi")];
+        let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let around =
+            Surroundings { environment: BTreeMap::from(environment), workdir: dir.path().to_owned() };
+        let known = Found::read(Some(&file), &around).unwrap().known();
+        assert_eq!(known, ["of-the-file", "sk-environment", "dotenv-password"]);
     }
 
     #[test]

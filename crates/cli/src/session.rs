@@ -74,6 +74,7 @@ impl Session {
             options.worker.secrets = Arc::new(secrets);
             options.worker.allow_hosts = config.allow_hosts;
             options.worker.sandbox_read = config.sandbox_read;
+            options.worker.pass_env = config.pass_env;
             options.worker.grace_ms = config.grace_ms.unwrap_or(options.worker.grace_ms);
             options.worker.reaper = reaper();
             options.worker.mutations = Some(wonder_spec::mutations);

@@ -242,6 +242,10 @@ impl Executor {
         self.out.len()
     }
 
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
     pub(crate) fn grace(&self) -> Duration {
         self.grace
     }

@@ -19,6 +19,7 @@ mod once;
 mod place;
 mod power;
 mod projects;
+mod secrets;
 mod siege;
 mod stopped;
 mod storage;

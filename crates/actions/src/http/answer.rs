@@ -7,25 +7,34 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::HttpSpec;
+use wonder_core::limits::Limits;
 use wonder_core::value::Value;
 
 use super::request::Request;
 use super::{as_map, broken_network};
+use crate::context::ActionContext;
 use crate::handler::{TryError, TryResult};
+use crate::json;
 use crate::texts::tail;
 
 const BYTES_MAX: u64 = 8 << 20;
 /// How much of an unexpected answer a failure carries.
 const TAIL_BYTES: usize = 4 << 10;
 
-pub(super) async fn read(http: &HttpSpec, request: &Request, response: Response) -> TryResult {
+pub(super) async fn read(
+    context: &ActionContext<'_>,
+    http: &HttpSpec,
+    request: &Request,
+    response: Response,
+) -> TryResult {
     let (status, headers) = (response.status(), response.headers().clone());
     let expected = is_expected(&http.expect, status);
     let read = body(http, request, response).await;
     // A failure that says its status is worth more than one about its body.
     let body = if expected { read? } else { read.unwrap_or_default() };
     if !expected {
-        let failure = unexpected(request, status, &headers, &body);
+        // Only the end of it is told: what is cut must have no secrets any more.
+        let failure = unexpected(request, status, &headers, &context.hide(body));
         // A server that broke may have done it before it broke.
         return Err(if status.is_server_error() {
             TryError::unknown(failure)
@@ -33,7 +42,7 @@ pub(super) async fn read(http: &HttpSpec, request: &Request, response: Response)
             TryError::answered(failure)
         });
     }
-    let json = Value::from_json_str(&body).unwrap_or_default();
+    let json = json::value_of(&body);
     Ok(Value::map([
         ("status", Value::Int(status.as_u16().into())),
         ("headers", as_map(&headers)),
@@ -59,7 +68,11 @@ pub(super) fn is_expected(expect: &[Value], status: StatusCode) -> bool {
 }
 
 async fn body(http: &HttpSpec, request: &Request, mut response: Response) -> Result<String, TryError> {
-    let bytes_max = http.max_bytes.unwrap_or(BYTES_MAX);
+    let of_result = Limits::default().result_bytes_max;
+    let written = http.max_bytes.unwrap_or(BYTES_MAX);
+    // No larger answer could be a result, so none is read.
+    let bytes_max = written.min(of_result);
+    let limit = if written > of_result { "result_bytes_max" } else { "max_bytes" };
     let mut bytes = Vec::new();
     loop {
         let chunk = response
@@ -68,7 +81,7 @@ async fn body(http: &HttpSpec, request: &Request, mut response: Response) -> Res
             .map_err(|error| TryError::unknown(broken_network(request, "read", &error)))?;
         let Some(chunk) = chunk else { break };
         if (bytes.len() + chunk.len()) as u64 > bytes_max {
-            return Err(TryError::unknown(too_large(request, bytes_max)));
+            return Err(TryError::unknown(too_large(request, limit, bytes_max)));
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -76,11 +89,11 @@ async fn body(http: &HttpSpec, request: &Request, mut response: Response) -> Res
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-fn too_large(request: &Request, bytes_max: u64) -> Failure {
-    let message = format!("{}: the answer has more than {bytes_max} bytes (`max_bytes`)", request.shown());
+fn too_large(request: &Request, limit: &str, bytes_max: u64) -> Failure {
+    let message = format!("{}: the answer has more than {bytes_max} bytes (`{limit}`)", request.shown());
     let max = Value::Int(i64::try_from(bytes_max).unwrap_or(i64::MAX));
     Failure::new(ErrorKind::LimitExceeded, message)
-        .with_details(Value::map([("limit", Value::str("max_bytes")), ("max", max)]))
+        .with_details(Value::map([("limit", Value::str(limit)), ("max", max)]))
 }
 
 fn unexpected(request: &Request, status: StatusCode, headers: &HeaderMap, body: &str) -> Failure {

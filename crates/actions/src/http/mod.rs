@@ -41,7 +41,7 @@ impl HttpHandler {
 
     async fn request(&self, context: &ActionContext<'_>, http: &HttpSpec) -> TryResult {
         let request = Request::of(context, http)?;
-        context.deadline.limit(exchange(self, http, request)).await?
+        context.deadline.limit(exchange(self, context, http, request)).await?
     }
 }
 
@@ -59,7 +59,12 @@ impl ActionHandler for HttpHandler {
 }
 
 /// Sends, follows redirects, and reads the answer.
-async fn exchange(handler: &HttpHandler, http: &HttpSpec, mut request: Request) -> TryResult {
+async fn exchange(
+    handler: &HttpHandler,
+    context: &ActionContext<'_>,
+    http: &HttpSpec,
+    mut request: Request,
+) -> TryResult {
     let mut hops = 0;
     loop {
         // From the first answer on, something has happened, whatever becomes of the rest.
@@ -70,7 +75,7 @@ async fn exchange(handler: &HttpHandler, http: &HttpSpec, mut request: Request) 
         } else {
             next(&request, &response)
         };
-        let Some(next) = next else { return answer::read(http, &request, response).await };
+        let Some(next) = next else { return answer::read(context, http, &request, response).await };
         hops += 1;
         if hops > REDIRECTS_MAX {
             return Err(TryError::answered(too_many(&request, response.status())));

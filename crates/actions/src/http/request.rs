@@ -102,6 +102,10 @@ fn method(text: &str) -> Result<Method, Failure> {
 
 fn url(context: &ActionContext<'_>, http: &HttpSpec) -> Result<Url, Failure> {
     let parts = parts(&http.url, context.scope).map_err(|why| bad_field("url", &why))?;
+    if leaves_its_place(&parts) {
+        let why = "a value makes a part of the path `.` or `..`, which leads to another path";
+        return Err(bad_field("url", why));
+    }
     let text = address(&parts);
     let url = Url::parse(&text).map_err(|error| {
         let message = format!("`url`: {text:?} is no address ({error}): expected http:// or https://");
@@ -120,6 +124,54 @@ fn address(parts: &[Part]) -> String {
         }
     }
     text
+}
+
+/// Whether values make a part of the path that is no name but a way: `.` or `..`, also if it is encoded once more. What
+/// the author wrote is the author's to say.
+fn leaves_its_place(parts: &[Part]) -> bool {
+    let (mut segment, mut has_value) = (String::new(), false);
+    let leads = |segment: &str| matches!(percent_decoded(segment).as_slice(), b"." | b"..");
+    for (at, part) in parts.iter().enumerate() {
+        let written = match part {
+            Part::Value(value) if at > 0 || !is_address(value) => {
+                segment.push_str(value);
+                has_value = true;
+                continue;
+            }
+            Part::Written(text) | Part::Value(text) => text,
+        };
+        for c in written.chars() {
+            match c {
+                '/' | '\\' | '?' | '#' if has_value && leads(&segment) => return true,
+                '?' | '#' => return false,
+                '/' | '\\' => {
+                    segment.clear();
+                    has_value = false;
+                }
+                c => segment.push(c),
+            }
+        }
+    }
+    has_value && leads(&segment)
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).filter(|_| *first == b'%').and_then(|hex| std::str::from_utf8(hex).ok());
+        match digits.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                out.push(*first);
+                rest = after;
+            }
+        }
+    }
+    out
 }
 
 fn is_address(value: &str) -> bool {
@@ -167,6 +219,36 @@ mod tests {
         ];
         for (parts, expected) in cases {
             assert_eq!(address(&parts), expected);
+        }
+    }
+
+    #[test]
+    fn a_value_cannot_lead_to_another_path() {
+        let (written, value) = (|t: &str| Part::Written(t.into()), |t: &str| Part::Value(t.into()));
+        let base = "https://a.example/u/";
+        for way in [".", "..", "%2e%2e", "%2E", ".%2e"] {
+            for after in ["", "/b", "?q=1", "#z"] {
+                assert!(leaves_its_place(&[written(base), value(way), written(after)]), "{way}{after}");
+                assert!(leaves_its_place(&[
+                    value("https://a.example"),
+                    written("/"),
+                    value(way),
+                    written(after)
+                ]));
+            }
+        }
+        assert!(leaves_its_place(&[written("https://a.example/."), value("."), written("/b")]));
+        assert!(leaves_its_place(&[written(base), value("."), value(".")]));
+        for parts in [
+            vec![written(base), value("...")],
+            vec![written(base), value("a..")],
+            vec![written(base), value("../x")],
+            vec![written("https://a.example/../"), value("x")],
+            vec![written("https://a.example/?back="), value("..")],
+            vec![written("https://a.example/#"), value("..")],
+            vec![value("https://a.example/a/../b"), written("/c")],
+        ] {
+            assert!(!leaves_its_place(&parts), "{parts:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 //! answers. The working directory is `/workspace` in it; of our environment it sees nothing but what it is given.
 //! Images are the runtime's business, and so is pulling them.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -50,12 +51,16 @@ pub(super) async fn launch(
     let runtime = context.deadline.limit(runtime).await??;
     let name = fresh_name();
     let command = words(settings, runtime, (&name, &image), shell, &plan)?;
-    let variables = plan.variables.iter().map(|(name, value)| (name.clone(), OsString::from(value)));
-    let variables = variables.filter(|(name, _)| !client_reads(name)).collect();
+    let mut variables = of_client(settings);
+    let given = plan.variables.iter().filter(|(name, _)| !client_reads(name));
+    variables.extend(given.map(|(name, value)| (name.clone(), OsString::from(value))));
     let container = Some(Container { runtime: runtime.into(), name });
-    // Nothing is taken from the client: it needs its own environment to find its daemon.
-    let (clean, unset) = (false, Vec::new());
-    Ok(Launch { command, cwd: plan.workdir, stdin: plan.stdin, clean, variables, unset, container })
+    Ok(Launch { command, cwd: plan.workdir, stdin: plan.stdin, variables, container })
+}
+
+/// What the client needs to find its daemon.
+fn of_client(settings: &Settings) -> BTreeMap<String, OsString> {
+    settings.inherited(client_reads)
 }
 
 fn words(
@@ -131,7 +136,7 @@ async fn find(settings: &Settings) -> Result<PathBuf, Failure> {
             failures.push(format!("{name}: not on the PATH"));
             continue;
         };
-        match answers(&path).await {
+        match answers(settings, &path).await {
             Ok(()) => return Ok(path),
             Err(why) => failures.push(format!("{name}: {why}")),
         }
@@ -144,8 +149,9 @@ async fn find(settings: &Settings) -> Result<PathBuf, Failure> {
     Err(Failure::new(ErrorKind::Internal, message))
 }
 
-async fn answers(runtime: &Path) -> Result<(), String> {
+async fn answers(settings: &Settings, runtime: &Path) -> Result<(), String> {
     let mut command = Command::new(runtime);
+    command.env_clear().envs(of_client(settings));
     command.arg("info").stdin(Stdio::null()).kill_on_drop(true);
     let output = match tokio::time::timeout(ANSWER_WITHIN, command.output()).await {
         Err(_) => return Err(format!("`info` did not answer within {} s", ANSWER_WITHIN.as_secs())),

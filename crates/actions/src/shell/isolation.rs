@@ -1,5 +1,5 @@
-//! How far a command is kept apart: `none`, `process` (clean environment, resource limits), `sandbox`
-//! (bubblewrap) or `container`. Each is a way to start the same command; nothing here runs it.
+//! How far a command is kept apart: `none` (of the environment only what is ordinary), `process` (a clean environment,
+//! resource limits), `sandbox` (bubblewrap) or `container`. Each is a way to start the same command; nothing here runs it.
 //!
 //! Limits that the file leaves open, with isolation: an hour of processor time, 8 GiB of address space,
 //! 1 024 open files; no core dumps. Without isolation only written limits hold. None can be raised beyond
@@ -45,18 +45,18 @@ pub(super) async fn launch(
 }
 
 fn open(settings: &Settings, limits: ShellLimits, plan: Plan) -> Launch {
-    let mut variables: BTreeMap<String, OsString> =
-        settings.environment.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+    let mut variables = settings.inherited(|_| false);
+    variables.entry("PATH".to_owned()).or_insert_with(|| PATH.into());
     variables.extend(plan.variables.iter().map(|(name, value)| (name.clone(), value.into())));
     let command = limited(settings, limits, as_os(&plan.command));
-    started(command, plan, (false, variables))
+    started(command, plan, variables)
 }
 
 fn process(settings: &Settings, limits: ShellLimits, plan: Plan) -> Result<Launch, Failure> {
     let variables = clean(settings, &plan);
     found(&plan, &variables)?;
     let command = limited(settings, or_default(limits), as_os(&plan.command));
-    Ok(started(command, plan, (true, variables)))
+    Ok(started(command, plan, variables))
 }
 
 fn sandbox(settings: &Settings, shell: &ShellSpec, plan: Plan) -> Result<Launch, Failure> {
@@ -72,16 +72,13 @@ fn sandbox(settings: &Settings, shell: &ShellSpec, plan: Plan) -> Result<Launch,
     let mut command: Vec<OsString> = vec![bwrap.into()];
     command.extend(sandbox::words(settings, shell, &plan)?);
     command.extend(as_os(&plan.command));
-    Ok(started(limited(settings, or_default(shell.limits), command), plan, (true, variables)))
+    Ok(started(limited(settings, or_default(shell.limits), command), plan, variables))
 }
 
-fn started(
-    command: Vec<OsString>,
-    plan: Plan,
-    (clean, variables): (bool, BTreeMap<String, OsString>),
-) -> Launch {
+fn started(command: Vec<OsString>, plan: Plan, mut variables: BTreeMap<String, OsString>) -> Launch {
     let Plan { cwd, stdin, unset, .. } = plan;
-    Launch { command, cwd, stdin, clean, variables, unset, container: None }
+    variables.retain(|name, _| !unset.contains(name));
+    Launch { command, cwd, stdin, variables, container: None }
 }
 
 fn clean(settings: &Settings, plan: &Plan) -> BTreeMap<String, OsString> {

@@ -29,6 +29,7 @@ use process::Ended;
 
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing, TryError, TryResult};
+use crate::json;
 use crate::reaper::Reaper;
 use crate::settings::Settings;
 use crate::texts::tail;
@@ -58,7 +59,7 @@ impl ShellHandler {
         let plan = Plan::of(context, shell)?;
         let launch = isolation::launch(self, context, shell, plan).await?;
         let ended = process::run(self, context, launch, shell.limits.output_bytes).await?;
-        result_of(shell, ended)
+        result_of(context, shell, ended)
     }
 }
 
@@ -76,13 +77,12 @@ impl ActionHandler for ShellHandler {
 }
 
 /// What a command that has ended gives: a result if its exit code is expected.
-fn result_of(shell: &ShellSpec, ended: Ended) -> TryResult {
+fn result_of(context: &ActionContext<'_>, shell: &ShellSpec, ended: Ended) -> TryResult {
     let Ended { status, stdout, stderr } = ended;
     let expected = if shell.expect_exit.is_empty() { &[0][..] } else { &shell.expect_exit };
     match status.code() {
         Some(code) if expected.contains(&code) => {
-            // A command that says nothing of the kind has no JSON, and that is not a failure.
-            let json = Value::from_json_str(&stdout).unwrap_or_default();
+            let json = json::value_of(&stdout);
             Ok(Value::map([
                 ("exit_code", Value::Int(code.into())),
                 ("stdout", Value::from(stdout)),
@@ -92,13 +92,19 @@ fn result_of(shell: &ShellSpec, ended: Ended) -> TryResult {
         }
         Some(1) if shell.isolation == Isolation::Sandbox && stdout.is_empty() => {
             let refused = isolation::sandbox_refused(&stderr).map(TryError::from);
-            Err(refused.unwrap_or_else(|| TryError::answered(unexpected(Some(1), None, &stdout, &stderr))))
+            Err(refused.unwrap_or_else(|| {
+                TryError::answered(unexpected((Some(1), None), &stdout, &context.hide(stderr)))
+            }))
         }
-        code => Err(TryError::answered(unexpected(code, status.signal(), &stdout, &stderr))),
+        code => {
+            // Only the end of it is told: what is cut must have no secrets any more.
+            let (stdout, stderr) = (context.hide(stdout), context.hide(stderr));
+            Err(TryError::answered(unexpected((code, status.signal()), &stdout, &stderr)))
+        }
     }
 }
 
-fn unexpected(code: Option<i32>, signal: Option<i32>, stdout: &str, stderr: &str) -> Failure {
+fn unexpected((code, signal): (Option<i32>, Option<i32>), stdout: &str, stderr: &str) -> Failure {
     let what = match (code, signal) {
         (Some(code), _) => format!("the command ended with exit code {code}"),
         (None, Some(SIGXCPU)) => "the command was ended: its processor time is over (limits.cpu)".to_owned(),

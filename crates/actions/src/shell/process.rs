@@ -12,11 +12,13 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::{Instant, sleep_until};
 use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::limits::Limits;
 use wonder_core::value::Value;
 
 use super::output::Capture;
@@ -40,10 +42,8 @@ pub(super) struct Launch {
     pub(super) command: Vec<OsString>,
     pub(super) cwd: PathBuf,
     pub(super) stdin: Option<String>,
-    /// Whether our own environment is kept from it.
-    pub(super) clean: bool,
+    /// All that it sees: nothing of our own environment comes beside these.
     pub(super) variables: BTreeMap<String, OsString>,
-    pub(super) unset: Vec<String>,
     pub(super) container: Option<Container>,
 }
 
@@ -63,16 +63,18 @@ pub(super) async fn run(
     if let Err(why) = handler.reaper.ready() {
         context.line(Stream::Note, why);
     }
+    let limit = OutputLimit::of(bytes_max);
     let key = context.key();
     handler.reaper.begins(&key);
-    let started = Process::start(handler, &launch, bytes_max);
+    let started = Process::start(handler, context, &launch, limit);
     handler.reaper.has_begun(&key);
     let mut process = started?;
     let stopped = process.attend(context, launch.stdin.take().unwrap_or_default()).await;
-    let (stdout, stderr) = (process.stdout.finish(context), process.stderr.finish(context));
+    let whole = stopped.is_none();
+    let (stdout, stderr) = (process.stdout.finish(whole, context), process.stderr.finish(whole, context));
     match (stopped, process.status) {
         (Some(Stop::Deadline(reason)), _) => Err(reason.into()),
-        (Some(Stop::Overflown(stream)), _) => Err(TryError::unknown(overflown(stream, bytes_max))),
+        (Some(Stop::Overflown(stream)), _) => Err(TryError::unknown(limit.exceeded(stream))),
         (None, Some(status)) => Ok(Ended { status, stdout, stderr }),
         // Nobody stopped it, and yet its end was not to be had: the system's fault.
         (None, None) => {
@@ -100,13 +102,13 @@ enum Stage {
     Draining,
 }
 
-struct Process {
+struct Process<'a> {
     /// Before `child`: the group is killed while its leader, dead or alive, still holds its number.
     group: Group,
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: Capture<ChildStdout>,
-    stderr: Capture<ChildStderr>,
+    stdout: Capture<'a, ChildStdout>,
+    stderr: Capture<'a, ChildStderr>,
     stage: Stage,
     /// When the next stage is due.
     due: Option<Instant>,
@@ -114,8 +116,13 @@ struct Process {
     grace: Duration,
 }
 
-impl Process {
-    fn start(handler: &ShellHandler, launch: &Launch, bytes_max: Option<u64>) -> Result<Process, Failure> {
+impl<'a> Process<'a> {
+    fn start(
+        handler: &ShellHandler,
+        context: &ActionContext<'a>,
+        launch: &Launch,
+        limit: OutputLimit,
+    ) -> Result<Process<'a>, Failure> {
         if !launch.cwd.is_dir() {
             let message = format!("the working directory {} is not there", launch.cwd.display());
             return Err(not_started(NOT_RUN, message));
@@ -129,8 +136,8 @@ impl Process {
         Ok(Process {
             group,
             stdin: child.stdin.take(),
-            stdout: Capture::new(child.stdout.take(), Stream::Stdout, bytes_max),
-            stderr: Capture::new(child.stderr.take(), Stream::Stderr, bytes_max),
+            stdout: Capture::new(child.stdout.take(), Stream::Stdout, limit.bytes_max, context),
+            stderr: Capture::new(child.stderr.take(), Stream::Stderr, limit.bytes_max, context),
             child,
             stage: Stage::Running,
             due: None,
@@ -219,13 +226,7 @@ impl Process {
 fn command(launch: &Launch) -> Command {
     let mut command = Command::new(&launch.command[0]);
     command.args(&launch.command[1..]).current_dir(&launch.cwd).process_group(0);
-    if launch.clean {
-        command.env_clear();
-    }
-    command.envs(&launch.variables);
-    for name in &launch.unset {
-        command.env_remove(name);
-    }
+    command.env_clear().envs(&launch.variables);
     let stdin = if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -292,7 +293,14 @@ fn kill_container(container: &Container) {
     }
 }
 
+/// What a machine gives back in time: file descriptors, processes, memory, a program that is being written.
+const PASSING: [Errno; 5] = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM, Errno::TXTBSY];
+
 fn unstarted(program: &str, error: &io::Error) -> Failure {
+    if Errno::from_io_error(error).is_some_and(|code| PASSING.contains(&code)) {
+        let message = format!("this machine could not start {program} now: {error}");
+        return Failure::new(ErrorKind::ProviderError, message);
+    }
     match error.kind() {
         io::ErrorKind::NotFound => not_started(NOT_FOUND, not_found(program)),
         io::ErrorKind::ArgumentListTooLong => {
@@ -307,15 +315,67 @@ pub(super) fn not_found(program: &str) -> String {
     format!("there is no program {program}: install it, or check PATH and the spelling")
 }
 
-fn overflown(stream: &str, bytes_max: Option<u64>) -> Failure {
-    let bytes_max = bytes_max.unwrap_or(super::output::BYTES_MAX);
-    let message = format!(
-        "{stream} has more than {bytes_max} bytes (limits.output_bytes): write to a file, or raise the limit"
-    );
-    let details = Value::map([
-        ("limit", Value::str("output_bytes")),
-        ("max", Value::Int(i64::try_from(bytes_max).unwrap_or(i64::MAX))),
-        ("stream", Value::str(stream)),
-    ]);
-    Failure::new(ErrorKind::LimitExceeded, message).with_details(details)
+/// How much a command may write, and whose limit that is.
+#[derive(Clone, Copy, Debug)]
+struct OutputLimit {
+    bytes_max: u64,
+    /// What the file asks for is more than a result may have.
+    of_result: bool,
+}
+
+impl OutputLimit {
+    fn of(written: Option<u64>) -> OutputLimit {
+        let of_result = Limits::default().result_bytes_max;
+        let written = written.unwrap_or(super::output::BYTES_MAX);
+        OutputLimit { bytes_max: written.min(of_result), of_result: written > of_result }
+    }
+
+    fn exceeded(self, stream: &str) -> Failure {
+        let OutputLimit { bytes_max, of_result } = self;
+        let (limit, way_out) = match of_result {
+            true => ("result_bytes_max", "which limits.output_bytes cannot raise: write to a file"),
+            false => ("output_bytes", "write to a file, or raise the limit"),
+        };
+        let name = if of_result { limit } else { "limits.output_bytes" };
+        let message = format!("{stream} has more than {bytes_max} bytes ({name}): {way_out}");
+        let details = Value::map([
+            ("limit", Value::str(limit)),
+            ("max", Value::Int(i64::try_from(bytes_max).unwrap_or(i64::MAX))),
+            ("stream", Value::str(stream)),
+        ]);
+        Failure::new(ErrorKind::LimitExceeded, message).with_details(details)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_lacks_for_now_is_tried_again_and_what_it_will_always_lack_is_not() {
+        for code in PASSING {
+            let failed = unstarted("tool", &code.into());
+            assert!(failed.is_infrastructural(), "{failed}");
+            assert!(failed.message.contains("could not start tool now"), "{failed}");
+        }
+        for code in [Errno::NOENT, Errno::ACCESS, Errno::TOOBIG, Errno::NOEXEC] {
+            let failed = unstarted("tool", &code.into());
+            assert_eq!(failed.kind, ErrorKind::ShellExit);
+        }
+    }
+
+    #[test]
+    fn a_raised_limit_of_output_ends_at_what_a_result_may_have() {
+        let largest = Limits::default().result_bytes_max;
+        for (written, bytes_max, name) in [
+            (None, 1 << 20, "(limits.output_bytes)"),
+            (Some(5), 5, "(limits.output_bytes)"),
+            (Some(largest), largest, "(limits.output_bytes)"),
+            (Some(u64::MAX), largest, "(result_bytes_max)"),
+        ] {
+            let limit = OutputLimit::of(written);
+            assert_eq!(limit.bytes_max, bytes_max);
+            assert!(limit.exceeded("stdout").message.contains(name), "{written:?}");
+        }
+    }
 }

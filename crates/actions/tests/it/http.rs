@@ -213,6 +213,37 @@ async fn an_answer_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
+async fn no_larger_answer_is_read_than_a_result_may_have() {
+    // It says that it will send more than that, and nobody waits for it.
+    let huge = Answer::ok(&"x".repeat((16 << 20) + 1));
+    let server = Server::start(vec![huge]).await;
+    let report = ask(&server, "/", ", max_bytes: 1000000000").await;
+    assert_failed(report, ErrorKind::LimitExceeded, "more than 16777216 bytes (`result_bytes_max`)");
+}
+
+#[tokio::test]
+async fn a_value_does_not_leave_its_part_of_the_path() {
+    let server = Server::start(vec![Answer::ok("")]).await;
+    for way in ["..", ".", "%2e%2e"] {
+        let node = format!(
+            r#"{{http_request: {{url: "{}/a/{{{{ input.x }}}}/b", allow_private: true}}}}"#,
+            server.url()
+        );
+        let (job, _output) = job(&node, &format!(r#"{{"x": "{way}"}}"#));
+        let report = Worker::new(Settings::default()).perform(job).await;
+        assert_failed(report, ErrorKind::ExpressionError, "another path");
+    }
+    assert_eq!(server.asked().len(), 0);
+}
+
+#[tokio::test]
+async fn a_whole_number_keeps_all_its_digits() {
+    let server = Server::start(vec![Answer::ok(r#"{"id": 12345678901234567890, "n": 7}"#)]).await;
+    let done = result(ask(&server, "/", "").await);
+    assert_eq!(done.get("json"), Some(&json(r#"{"id":"12345678901234567890","n":7}"#)));
+}
+
+#[tokio::test]
 async fn redirects_are_followed_but_not_forever() {
     let end = Server::start(vec![Answer::ok("here")]).await;
     let server = Server::start(vec![Answer::redirect(302, "/two"), Answer::redirect(307, &end.url())]).await;

@@ -27,6 +27,58 @@ fn stdout(report: TaskReport) -> String {
     result(report).get("stdout").and_then(Value::as_str).unwrap().to_owned()
 }
 
+/// The names of the variables that a command under this isolation sees.
+async fn sees(settings: Settings, isolation: &str) -> Vec<String> {
+    let node = format!("{{shell: {{command: [env, '-0'], env: {{OWN: x}}, isolation: {isolation}}}}}");
+    let printed = stdout(perform_in(Path::new("/tmp"), settings, &node).await);
+    let names = printed.split('\0').filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned());
+    names.collect()
+}
+
+#[tokio::test]
+async fn a_command_without_isolation_sees_what_is_ordinary_and_what_was_named() {
+    let settings = with_environment(&[
+        ("OPENAI_API_KEY", "sk-1"),
+        ("WONDER_TOKEN", "t"),
+        ("SSH_AUTH_SOCK", "/s"),
+        ("MY_OWN", "1"),
+        ("DB_PASSWORD", "p"),
+        ("HTTPS_PROXY", "http://me:word@proxy"),
+        ("http_proxy", "http://proxy"),
+        ("LC_ALL", "C"),
+        ("CARGO_HOME", "/c"),
+    ]);
+    let names = sees(settings.clone(), "none").await;
+    for name in ["PATH", "HOME", "LC_ALL", "CARGO_HOME", "http_proxy", "OWN", "WONDER_RUN"] {
+        assert!(names.iter().any(|found| found == name), "{name} is not in {names:?}");
+    }
+    for name in ["OPENAI_API_KEY", "WONDER_TOKEN", "SSH_AUTH_SOCK", "MY_OWN", "DB_PASSWORD", "HTTPS_PROXY"] {
+        assert!(!names.iter().any(|found| found == name), "{name} got through");
+    }
+    // The test itself is started by cargo, with variables that are nobody's business.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    assert!(!names.iter().any(|name| name == "CARGO_MANIFEST_DIR"));
+    let passed = Settings { pass_env: vec!["MY_*".to_owned(), "DB_PASSWORD".to_owned()], ..settings };
+    let names = sees(passed.clone(), "none").await;
+    assert!(["MY_OWN", "DB_PASSWORD"].iter().all(|name| names.iter().any(|found| found == name)));
+    let names = sees(passed, "process").await;
+    assert!(!names.iter().any(|name| name == "MY_OWN"), "with isolation only a file can name it");
+}
+
+#[tokio::test]
+async fn the_client_of_a_container_finds_its_daemon_and_sees_no_keys() {
+    let docker = docker("env > seen; exit 0");
+    let settings = only(docker.path());
+    let more = [("DOCKER_CONTEXT", "here"), ("CONTAINER_HOST", "there"), ("OPENAI_API_KEY", "sk-1")];
+    let mut environment = settings.environment.clone();
+    environment.extend(more.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let work = tempfile::tempdir().unwrap();
+    perform_in(work.path(), Settings { environment, ..settings }, IN_A_CONTAINER).await;
+    let seen = read(&docker.path().join("seen"));
+    assert!(seen.contains("DOCKER_CONTEXT=here\n") && seen.contains("CONTAINER_HOST=there\n"), "{seen}");
+    assert!(!seen.contains("sk-1") && !seen.contains("CARGO_MANIFEST_DIR"), "{seen}");
+}
+
 #[tokio::test]
 async fn a_process_sees_a_clean_environment() {
     let settings = with_environment(&[("LEAK", "leaked"), ("LANG", "C"), ("TMPDIR", "/tmp")]);

@@ -18,10 +18,19 @@ impl Secrets for Safe {
         match name {
             "API_KEY" => Some("hunter2 & co".to_owned()),
             "PIN" => Some("123".to_owned()),
+            "LONG" => Some(LONG.to_owned()),
+            "LINES" => Some(LINES.to_owned()),
             _ => None,
         }
     }
+
+    fn known(&self) -> Vec<String> {
+        vec!["never-named-by-anybody".to_owned()]
+    }
 }
+
+const LONG: &str = "the-quick-brown-fox-jumps-over-the-lazy-dog-and-is-gone-before-anybody-has-seen-it";
+const LINES: &str = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nQw==\n-----END KEY-----\n";
 
 async fn perform(node: &str) -> (TaskReport, Output) {
     let settings = Settings { secrets: Arc::new(Safe), ..Settings::default() };
@@ -86,4 +95,112 @@ async fn a_secret_nobody_has_says_how_to_set_it() {
     // Not a secret at all, and too short to hide.
     let (report, _output) = perform(r#"{shell: "echo secret {{ secret.PIN }}"}"#).await;
     assert_eq!(result(report).get("stdout"), Some(&Value::str("secret 123\n")));
+}
+
+/// What a worker that has been through other tasks reports on this one, and all that it said.
+async fn after(before: &[&str], node: &str) -> String {
+    let worker = Worker::new(Settings { secrets: Arc::new(Safe), ..Settings::default() });
+    for node in before {
+        worker.perform(job(node, "{}").0).await;
+    }
+    let (job, mut output) = job(node, "{}");
+    let report = worker.perform(job).await;
+    let lines = [Stream::Stdout, Stream::Stderr, Stream::Note].map(|stream| output.rest(stream).join("\n"));
+    format!("{report:?}\n{}", lines.join("\n"))
+}
+
+#[tokio::test]
+async fn a_secret_that_one_task_had_is_hidden_in_every_other() {
+    let naming = r#"{shell: "echo {{ secret.API_KEY }}"}"#;
+    let said = after(&[naming], r#"{shell: "echo hunter2 '&' co; echo 'hunter2 & co' >&2; exit 3"}"#).await;
+    assert!(!said.contains("hunter2 & co"), "{said}");
+    let said = after(&[], r#"{shell: "echo never-named-by-anybody"}"#).await;
+    assert!(said.contains("***") && !said.contains("never-named"), "{said}");
+    let said = after(&[naming], r#"{mock: {output: {"hunter2 & co": [1, "x hunter2 & co"]}}}"#).await;
+    assert!(said.contains("***") && !said.contains("hunter2"), "{said}");
+}
+
+#[tokio::test]
+async fn a_secret_that_a_definition_names_is_hidden_before_the_task_that_names_it_has_run() {
+    let text = "wonder: 1\nname: test\nnodes:\n  a: {shell: 'echo hunter2 \"&\" co', next: [{to: b}]}\n  \
+                b: {shell: 'echo {{ secret.API_KEY }}'}\n";
+    let reading = wonder_spec::read_everything(text, "test.yaml").unwrap();
+    let graph = &reading.graphs[0];
+    let worker = Worker::new(Settings { secrets: Arc::new(Safe), ..Settings::default() });
+    worker.learn_secrets(graph);
+    let (mut job, _output) = job("{mock: {output: {}}}", "{}");
+    job.task = graph.nodes[0].task().unwrap().clone();
+    assert_eq!(result(worker.perform(job).await).get("stdout"), Some(&Value::str("***\n")));
+}
+
+#[tokio::test]
+async fn what_is_cut_shows_no_half_of_a_secret() {
+    // Each cut falls into the secret, wherever it stands.
+    let half = &LONG[LONG.len() / 2..];
+    for padding in [4_096 - LONG.len() / 2, 4_096 - 3, 400 - LONG.len() / 2] {
+        let node = format!(
+            r#"{{shell: "echo {{{{ secret.LONG }}}}$(printf %{padding}s x | tr ' ' y) | tee /dev/stderr; exit 1"}}"#
+        );
+        let (report, mut output) = perform(&node).await;
+        let failed = failure(report);
+        let said = format!("{failed:?} {:?} {:?}", output.rest(Stream::Stdout), output.rest(Stream::Stderr));
+        assert!(!said.contains(&half[half.len() - 8..]), "{padding}: {said}");
+    }
+    let server =
+        Server::start(vec![Answer::Send(500, String::new(), format!("{LONG}{}", "y".repeat(4_060)))]).await;
+    let node = format!(
+        r#"{{http_request: {{url: "{}", allow_private: true, headers: {{a: "{{{{ secret.LONG }}}}"}},
+            execution: {{retry_policy: {{max_attempts: 1}}}}}}}}"#,
+        server.url()
+    );
+    let failed = failure(perform(&node).await.0);
+    assert!(!failed.details.to_string().contains(&half[half.len() - 8..]), "{}", failed.details);
+}
+
+#[tokio::test]
+async fn output_that_is_cut_off_ends_before_a_secret() {
+    for room in [1, 10, LONG.len() - 1] {
+        let bytes_max = 1_000 + room;
+        let node = format!(
+            r#"{{shell: {{command: "printf %1000s%s '' {{{{ secret.LONG }}}}", limits: {{output_bytes: {bytes_max}}}}}}}"#
+        );
+        let (report, mut output) = perform(&node).await;
+        assert_eq!(failure(report).kind, ErrorKind::LimitExceeded);
+        let lines = output.rest(Stream::Stdout);
+        assert_eq!(lines.concat().trim_start(), "***", "{room}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_hidden_however_its_output_is_split() {
+    // One byte a write, so that every way to split it occurs.
+    let slowly = r#"{shell: {command: "cat >/dev/null; printf %s \"$KEY\" | while IFS= read -r l || [ -n \"$l\" ]; do
+        printf %s \"$l\" | fold -w 1 | tr -d '\\n'; echo; done; echo end", stdin: x, env: {KEY: "{{ secret.LINES }}"}}}"#;
+    let (report, mut output) = perform(slowly).await;
+    assert_eq!(result(report).get("stdout"), Some(&Value::str("***end\n")));
+    assert_eq!(output.rest(Stream::Stdout), ["***end"]);
+
+    let long = r#"{shell: {command: "printf '%16380s' ' '; echo \"$KEY\"; echo \"user:$KEY\" | base64",
+        env: {KEY: "{{ secret.LONG }}"}}}"#;
+    let (report, mut output) = perform(long).await;
+    let stdout = result(report).get("stdout").and_then(Value::as_str).unwrap().trim_start().to_owned();
+    assert_eq!(stdout, "***\ndXNlcjp***Cg==\n");
+    let shown = output.rest(Stream::Stdout).join("\n");
+    assert_eq!(format!("{}\n", shown.trim_start()), stdout);
+}
+
+#[tokio::test]
+async fn a_panic_does_not_show_a_secret() {
+    #[derive(Debug)]
+    struct Loud;
+    impl wonder_actions::Sink for Loud {
+        fn line(&self, _line: wonder_actions::OutputLine) {
+            panic!("nobody wants hunter2 & co");
+        }
+    }
+    let settings = Settings { secrets: Arc::new(Safe), ..Settings::default() };
+    let (mut job, _output) = job(r#"{shell: "echo {{ secret.API_KEY }}"}"#, "{}");
+    job.sink = Arc::new(Loud);
+    let failed = failure(Worker::new(settings).perform(job).await);
+    assert!(failed.message.contains("nobody wants ***"), "{}", failed.message);
 }

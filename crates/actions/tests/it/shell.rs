@@ -68,7 +68,8 @@ async fn a_command_gets_its_directory_environment_and_input() {
     let (mut job, _output) = job(node, r#"{"x": "v", "d": "sub"}"#);
     job.workdir = folder.path().to_owned();
     let environment = [("FROM_SETTINGS", "s"), ("GONE", "here")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-    let settings = Settings { environment: BTreeMap::from(environment), ..Settings::default() };
+    let pass_env = vec!["FROM_*".to_owned(), "GONE".to_owned()];
+    let settings = Settings { environment: BTreeMap::from(environment), pass_env, ..Settings::default() };
     let done = result(Worker::new(settings).perform(job).await);
     let expected = format!("{}/sub\nv b 3 s unset\nin v\n", folder.path().canonicalize().unwrap().display());
     assert_eq!(done.get("stdout").and_then(Value::as_str), Some(expected.as_str()));
@@ -179,6 +180,28 @@ async fn too_much_output_ends_the_command() {
     let done =
         result(perform(r#"{shell: {command: "printf 12345", limits: {output_bytes: 5}}}"#, "{}").await);
     assert_eq!(done.get("stdout"), Some(&Value::str("12345")), "the limit itself is fine");
+}
+
+#[tokio::test]
+async fn a_program_that_is_just_being_written_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tool");
+    write_program(&path, "#!/bin/sh\necho done\n");
+    let writing = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let retry = "execution: {retry_policy: {max_attempts: 50, initial_delay: 10ms, max_delay: 50ms}}";
+    let (mut job, mut output) =
+        job(&format!(r#"{{shell: {{command: ["./tool"], effects: once, {retry}}}}}"#), "{}");
+    job.workdir = folder.path().to_owned();
+    let task = tokio::spawn(async move { Worker::new(Settings::default()).perform(job).await });
+    output.line_with("could not start ./tool now").await;
+    drop(writing);
+    assert_eq!(result(task.await.unwrap()).get("stdout"), Some(&Value::str("done\n")));
+}
+
+#[tokio::test]
+async fn a_whole_number_that_is_printed_keeps_all_its_digits() {
+    let done = result(perform(r#"{shell: "echo '[9007199254740993, 18446744073709551616]'"}"#, "{}").await);
+    assert_eq!(done.get("json"), Some(&json(r#"[9007199254740993,"18446744073709551616"]"#)));
 }
 
 #[tokio::test]

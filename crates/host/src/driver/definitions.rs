@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use wonder_actions::Worker;
 use wonder_core::Time;
 use wonder_core::def::{Bundle, Name};
 use wonder_core::graph::Graph;
@@ -24,11 +25,18 @@ pub(crate) struct Definitions {
     graphs: BTreeMap<i64, Arc<Graph>>,
     /// The very bundle that was registered last: who starts one file many times has it hashed once.
     last: Option<(Arc<Bundle>, i64)>,
+    /// Who has to know which secrets are named, before a task of a definition runs.
+    worker: Option<Worker>,
 }
 
 impl Definitions {
     pub(crate) fn new(next: i64) -> Definitions {
-        Definitions { next, known: BTreeMap::new(), graphs: BTreeMap::new(), last: None }
+        Definitions { next, known: BTreeMap::new(), graphs: BTreeMap::new(), last: None, worker: None }
+    }
+
+    /// The same for a host that performs tasks.
+    pub(crate) fn for_worker(self, worker: &Worker) -> Definitions {
+        Definitions { worker: Some(worker.clone()), ..self }
     }
 
     /// The stored definition with this content: the one that is there, or a new version.
@@ -100,6 +108,9 @@ impl Definitions {
     }
 
     fn keep(&mut self, id: i64, graph: Arc<Graph>) {
+        if let Some(worker) = &self.worker {
+            worker.learn_secrets(&graph);
+        }
         if self.graphs.len() >= KEPT {
             // Those that no run holds are cheap to have again.
             self.graphs.retain(|_, graph| Arc::strong_count(graph) > 1);

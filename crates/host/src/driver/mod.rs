@@ -200,13 +200,14 @@ impl Driver {
         for (at, run) in store.reader().timers(None)? {
             timers.set(&run, Some(at));
         }
+        let definitions = Definitions::new(definition + 1).for_worker(executor.worker());
         Ok(Driver {
             store,
             executor,
             shared,
             inbox,
             clock,
-            definitions: Definitions::new(definition + 1),
+            definitions,
             runs: BTreeMap::new(),
             timers,
             concurrency: ConcurrencyLimits::default(),
