@@ -381,7 +381,7 @@ mod tests {
 
     fn told(dir: &Path, result: Result<Config, Fault>) -> String {
         let text = result.unwrap_err().render(Paint::NONE);
-        text.replace(&*dir.to_string_lossy(), "DIR")
+        text.as_str().replace(&*dir.to_string_lossy(), "DIR")
     }
 
     #[test]

@@ -256,7 +256,7 @@ mod tests {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         match object(&Wanted::input(schema), &texts) {
             Ok(value) => Ok(value.to_string()),
-            Err(fault) => Err(fault.render(crate::view::paint::Paint::NONE)),
+            Err(fault) => Err(fault.render(crate::view::paint::Paint::NONE).to_string()),
         }
     }
 

@@ -109,7 +109,7 @@ mod tests {
         std::fs::write(dir.path().join(".env"), "A=1\nB=very secret text\n").unwrap();
         let around = Surroundings { environment: BTreeMap::new(), workdir: dir.path().to_owned() };
         let text = Found::read(None, &around).unwrap_err().render(Paint::NONE);
-        insta::assert_snapshot!(text.replace(&*dir.path().to_string_lossy(), "DIR"), @"
+        insta::assert_snapshot!(text.as_str().replace(&*dir.path().to_string_lossy(), "DIR"), @"
         error: DIR/.env: a line after A is not KEY=value
         help: put values with blanks or quotes in single quotes
         ");
@@ -117,6 +117,6 @@ mod tests {
             Some(&dir.path().join("none")),
             &Surroundings { workdir: dir.path().join("elsewhere"), ..around },
         );
-        assert!(missing.unwrap_err().render(Paint::NONE).contains("`secrets_file` names"));
+        assert!(missing.unwrap_err().render(Paint::NONE).as_str().contains("`secrets_file` names"));
     }
 }

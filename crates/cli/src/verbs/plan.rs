@@ -44,7 +44,7 @@ pub(crate) fn plan(args: &PlanArgs, session: &Session) -> Result<Exit, Fault> {
     let file = file.to_string_lossy();
     if !reading.warnings.is_empty() {
         let warnings = count(reading.warnings.len() as u64, "warning");
-        screen.say(&format!("{warnings}: `wonder validate {}` shows them", shell_word(&file)));
+        screen.say(format!("{warnings}: `wonder validate {}` shows them", shell_word(&file)));
     }
     if args.strict && !plan.missing.is_empty() {
         screen.say("something is missing, and --strict was asked for");

@@ -17,11 +17,12 @@ use crate::inputs::{self, Wanted};
 use crate::screen::{Screen, now};
 use crate::session::Session;
 use crate::sources::{For, read};
+use crate::text::text;
 use crate::verbs::carry_on::set_going;
 use crate::verbs::last::{chosen, found};
 use crate::verbs::stream::must_be_node;
 use crate::view::paint::Tone;
-use crate::view::words::duration;
+use crate::view::words::{duration, shell_word};
 
 pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault> {
     let start = prepare(&args, session)?;
@@ -29,7 +30,7 @@ pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault>
     let limit = default_limit(&start.workflow).filter(|_| !session.screen.json);
     set_going(session, args.detach, None, async |engine| {
         let started = engine.start(start).await.map_err(|error| Fault::from(error).takes(&schema))?;
-        limit.iter().for_each(|limit| session.screen.say(&session.screen.err.dim(limit)));
+        limit.iter().for_each(|limit| session.screen.say(session.screen.err.dim(limit)));
         Ok(started)
     })
     .await
@@ -126,8 +127,8 @@ fn warn(warnings: &Diagnostics, screen: &Screen) {
             (Some(line), Some(column)) => format!("{}:{line}:{column}", text("file")),
             _ => text("file"),
         };
-        let title = screen.err.tone(Tone::Attention, &format!("warning[{}]", text("code")));
-        screen.say(&format!("{title}: {place}: {}", text("message")));
+        let title = screen.err.tone(Tone::Attention, format!("warning[{}]", text("code")));
+        screen.say(text!("{}: {}: {}", title, place, text("message")));
     }
 }
 
@@ -156,12 +157,13 @@ async fn say_if_edited(engine: &dyn Engine, view: &RunView, screen: &Screen) {
     let Some(file) = &view.row.file else { return };
     let Ok(reading) = read(&[PathBuf::from(file)], For::Run) else { return };
     let Ok(false) = engine.same_definition(view.row.run.clone(), of_reading(&reading)).await else { return };
-    let run = &view.row.run;
+    let run = shell_word(&view.row.run);
     let here = std::env::current_dir().unwrap_or_default();
-    let file = Path::new(file).strip_prefix(here).unwrap_or(Path::new(file)).display();
-    screen.say(&format!("{file} has changed since: run {run} keeps the definition it was started with"));
-    screen.say(&format!("  `wonder retry {run} --definition {file}` goes on with the new one, in this run"));
-    screen.say(&format!("  `wonder fork {run} --from NODE --definition {file}` does so in a new run"));
+    let file = Path::new(file).strip_prefix(here).unwrap_or(Path::new(file)).to_string_lossy();
+    let typed = shell_word(&file);
+    screen.say(format!("{file} has changed since: run {run} keeps the definition it was started with"));
+    screen.say(format!("  `wonder retry {run} --definition {typed}` goes on with the new one, in this run"));
+    screen.say(format!("  `wonder fork {run} --from NODE --definition {typed}` does so in a new run"));
 }
 
 pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Fault> {
