@@ -111,11 +111,9 @@ impl Fault {
 
 /// With its lines after the first set in, so that none of them can be taken for one of ours.
 fn paragraph(text: &str) -> Text {
-    let set_in = |(at, line): (usize, &str)| match at > 0 && !line.starts_with("  ") {
-        true => text!("  {}", line),
-        false => Text::from(line),
-    };
-    Text::joined(Text::block(text).as_str().lines().enumerate().map(set_in), "\n")
+    let block = Text::block(text);
+    let are_set_in = block.lines().skip(1).all(|line| line.as_str().starts_with("  "));
+    Text::joined(block.lines(), if are_set_in { "\n" } else { "\n  " })
 }
 
 impl From<EngineError> for Fault {

@@ -15,6 +15,7 @@ mod form;
 mod hints;
 mod inputs;
 mod interrupts;
+mod reading;
 mod reference;
 mod screen;
 mod secrets;

@@ -2,12 +2,16 @@
 //! file that the settings name. They are handed to the worker and written nowhere; no error shows one.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use wonder_actions::Secrets;
 
 use crate::config::Surroundings;
 use crate::fault::Fault;
+use crate::reading::{self, Bounded};
+
+const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// Names and values, found once.
 pub(crate) struct Found {
@@ -50,9 +54,19 @@ enum Missing {
 
 fn pairs(path: &Path, missing: Missing) -> Result<BTreeMap<String, String>, Fault> {
     let name = path.display();
-    let lines = match dotenvy::from_path_iter(path) {
-        Ok(lines) => lines,
-        Err(error) if error.not_found() && missing == Missing::Fine => return Ok(BTreeMap::new()),
+    let text = match reading::file(path, FILE_BYTES_MAX) {
+        Ok(Bounded::Whole(text)) => text,
+        Ok(Bounded::TooLong) => {
+            let message =
+                format!("{name}: it has more than {FILE_BYTES_MAX} bytes, the most that are read of it");
+            return Err(Fault::usage(message).help("a line is NAME=value, and a secret is short"));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::Fine => {
+            return Ok(BTreeMap::new());
+        }
+        Err(error) if missing == Missing::Fine => {
+            return Err(Fault::usage(format!("{name}: cannot read the file: {error}")));
+        }
         Err(_) => {
             let message = format!("{name}: cannot read the file that `secrets_file` names");
             return Err(Fault::usage(message).help("mend the path in wonder.toml or $WONDER_SECRETS_FILE"));
@@ -60,7 +74,7 @@ fn pairs(path: &Path, missing: Missing) -> Result<BTreeMap<String, String>, Faul
     };
     let mut found = BTreeMap::new();
     let mut last = None;
-    for line in lines {
+    for line in dotenvy::from_read_iter(text.as_bytes()) {
         // What dotenvy says shows the line, and with it what may be a secret.
         let (key, value) = line.map_err(|_| {
             let place = last.as_ref().map_or("at its beginning".to_owned(), |key| format!("after {key}"));
@@ -86,6 +100,7 @@ mod tests {
         std::fs::write(&file, "A=file\nB=file\nC='file and more'\n").unwrap();
         let around = Surroundings {
             environment: BTreeMap::from([("A".to_owned(), "environment".to_owned())]),
+            not_text: BTreeMap::new(),
             workdir: dir.path().to_owned(),
         };
         let found = Found::read(Some(&file), &around).unwrap();
@@ -107,7 +122,11 @@ mod tests {
     fn an_unreadable_line_is_named_and_not_shown() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(".env"), "A=1\nB=very secret text\n").unwrap();
-        let around = Surroundings { environment: BTreeMap::new(), workdir: dir.path().to_owned() };
+        let around = Surroundings {
+            environment: BTreeMap::new(),
+            not_text: BTreeMap::new(),
+            workdir: dir.path().to_owned(),
+        };
         let text = Found::read(None, &around).unwrap_err().render(Paint::NONE);
         insta::assert_snapshot!(text.as_str().replace(&*dir.path().to_string_lossy(), "DIR"), @"
         error: DIR/.env: a line after A is not KEY=value

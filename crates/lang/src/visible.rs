@@ -99,18 +99,30 @@ fn is_hidden(c: char) -> bool {
 /// JSON in which nothing is hidden: the same value, with such characters as escapes. `json` is valid JSON, where they
 /// can only stand in texts.
 pub fn json(json: &str) -> Cow<'_, str> {
-    let hidden = |c: char| c == '\u{7f}' || is_hidden(c);
-    let Some(first) = json.find(hidden) else { return Cow::Borrowed(json) };
-    let mut out = String::with_capacity(json.len() + 16);
-    out.push_str(&json[..first]);
-    for c in json[first..].chars() {
-        if !hidden(c) {
-            out.push(c);
-            continue;
-        }
+    escaped(json, |c, out| {
         let mut units = [0; 2];
-        for unit in c.encode_utf16(&mut units) {
-            out.push_str(&format!("\\u{unit:04x}"));
+        c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+    })
+}
+
+/// The same for a text in the double quotes of YAML, which knows no pairs.
+pub fn yaml(quoted: &str) -> Cow<'_, str> {
+    escaped(quoted, |c, out| match u32::from(c) {
+        code @ 0..=0xffff => out.push_str(&format!("\\u{code:04x}")),
+        code => out.push_str(&format!("\\U{code:08x}")),
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    let hidden = |c: char| c == '\u{7f}' || is_hidden(c);
+    let Some(first) = text.find(hidden) else { return Cow::Borrowed(text) };
+    let mut out = String::with_capacity(text.len() + 16);
+    out.push_str(&text[..first]);
+    for c in text[first..].chars() {
+        if hidden(c) {
+            escape(c, &mut out);
+        } else {
+            out.push(c);
         }
     }
     Cow::Owned(out)

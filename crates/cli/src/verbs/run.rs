@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wonder_core::Value;
 use wonder_core::def::WorkflowTimeout;
 use wonder_core::limits::WORKFLOW_TIMEOUT_MS;
 use wonder_core::run::{Waiting, WaitsFor};
+use wonder_core::{Value, strict_json};
 use wonder_engine::{Act, Engine, Fork, RunView, Signal, Start, WhyReason, Workflow};
 use wonder_spec::{Definition, Diagnostics, Reading};
 
@@ -44,6 +44,13 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         let message = "`-` is stdin, and it can be read once";
         return Err(Fault::usage(message).help("give the file or the input by its path"));
     }
+    let Some(workdir) = session.around.workdir.to_str() else {
+        let message = format!(
+            "the path of the working directory is no UTF-8 text: {}",
+            session.around.workdir.display()
+        );
+        return Err(Fault::usage(message).help("a run remembers where it works: go to another directory"));
+    };
     let mut callable = workflows_of(&args.files, &session.screen)?;
     let workflow = callable.remove(0);
     let input = inputs::object(&Wanted::input(input_schema(&workflow)), &args.inputs)?;
@@ -52,7 +59,7 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         workflow,
         callable,
         input,
-        workdir: session.around.workdir.to_string_lossy().into_owned(),
+        workdir: workdir.to_owned(),
         file: file_of(&args.files),
         max_parallel: args.max_parallel,
         options: Default::default(),
@@ -82,7 +89,7 @@ fn input_schema(workflow: &Workflow) -> &Value {
 /// Where to look whether the definition was edited since; stdin is gone.
 fn file_of(files: &[PathBuf]) -> Option<String> {
     let first = files.first().filter(|file| **file != Path::new("-"))?;
-    std::path::absolute(first).ok().map(|file| file.to_string_lossy().into_owned())
+    std::path::absolute(first).ok()?.into_os_string().into_string().ok()
 }
 
 fn workflows(file: &Path, screen: &Screen) -> Result<Vec<Workflow>, Fault> {
@@ -211,7 +218,7 @@ pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, 
 /// A key is a text, or JSON behind `:=`; and what the run waits for decides if only the JSON is that.
 async fn event_key(engine: &dyn Engine, (run, event): (&str, &str), text: &str) -> Result<Value, Fault> {
     let typed = inputs::key("--key", text)?;
-    let Ok(read) = Value::from_json_str(text) else { return Ok(typed) };
+    let Ok(read) = strict_json::read(text) else { return Ok(typed) };
     let reasons = engine.why(run.to_owned()).await?;
     let awaited: Vec<&Value> = reasons
         .iter()

@@ -85,6 +85,7 @@ fn without_ours(text: &str, terminal: bool) -> String {
                     | "39"
                     | "31;1"
                     | "36;1"
+                    | "36;1;4"
                     | "35;1"
                     | "38;2;246;87;248"
             ),
