@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use wonder_core::Value;
 use wonder_core::problem::nearest;
 use wonder_core::schema::resolve;
+use wonder_core::{Value, strict_json};
 
 /// How deep `anyOf` and its like are followed.
 const DEPTH_MAX: usize = 8;
@@ -116,7 +116,7 @@ impl Takes {
         }
         let whole = || text.parse().ok().map(Value::Int);
         let number = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float);
-        let json = |kind: &str| Value::from_json_str(text).ok().filter(|value| value.type_name() == kind);
+        let json = |kind: &str| strict_json::read(text).ok().filter(|value| value.type_name() == kind);
         let read = |kind: &String| match kind.as_str() {
             "boolean" => text.parse().ok().map(Value::Bool),
             "integer" => whole(),

@@ -15,6 +15,7 @@ mod recipes;
 mod reference;
 mod run;
 mod server;
+mod terminal;
 mod tutorial;
 mod views;
 mod write;
