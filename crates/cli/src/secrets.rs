@@ -139,8 +139,11 @@ mod tests {
         let variables =
             [("OPENAI_API_KEY", "sk-environment"), ("A_TOKEN", "short"), ("EDITOR", "vi-vi-vi-vi")];
         let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let around =
-            Surroundings { environment: BTreeMap::from(environment), workdir: dir.path().to_owned() };
+        let around = Surroundings {
+            environment: BTreeMap::from(environment),
+            not_text: BTreeMap::new(),
+            workdir: dir.path().to_owned(),
+        };
         let known = Found::read(Some(&file), &around).unwrap().known();
         assert_eq!(known, ["of-the-file", "sk-environment", "dotenv-password"]);
     }
