@@ -12,7 +12,7 @@ use wonder_lang::{Time, Value};
 use crate::failure::{CallFailure, FailureKind, Headers};
 use crate::message::{Message, Part, Role};
 use crate::names::Names;
-use crate::provider::{KeyChoice, Provider, Wire};
+use crate::provider::{Key, KeyChoice, Provider, Wire};
 use crate::reply::{Delta, FinishReason, Reply};
 use crate::sse;
 use crate::told;
@@ -29,6 +29,16 @@ pub(crate) struct Reading {
     pub(crate) may_be_cut: bool,
     pub(crate) stream: bool,
     pub(crate) key: KeyChoice,
+}
+
+impl Reading {
+    /// What a provider says, without the key that it may say with it. Before it is cut: half a key is one too.
+    pub(crate) fn without_key(&self, text: &str) -> String {
+        match self.key.key().map(Key::expose) {
+            Some(key) if !key.is_empty() => text.replace(key, "[key]"),
+            _ => text.to_owned(),
+        }
+    }
 }
 
 /// Takes an answer as it comes. Made by [`crate::Exchange::decoder`].
@@ -124,9 +134,7 @@ impl Decoder {
             failure.status = failure.status.or(Some(self.status));
             failure.request_id = self.headers.request_id().or(failure.request_id);
             failure.retry_after_ms = self.headers.retry_after_ms(now).or(failure.retry_after_ms);
-            if let Some(key) = self.reading.key.key() {
-                failure.message = without(&failure.message, key.expose());
-            }
+            failure.message = self.reading.without_key(&failure.message);
             failure
         })
     }
@@ -318,9 +326,4 @@ fn document(text: &str, schema: &Schema) -> Result<Value, String> {
         format!("the answer does not fit its schema: {list}")
     })?;
     Ok(json)
-}
-
-/// A text without a secret in it.
-fn without(text: &str, secret: &str) -> String {
-    if secret.is_empty() { text.to_owned() } else { text.replace(secret, "[key]") }
 }

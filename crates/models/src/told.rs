@@ -33,7 +33,11 @@ pub(crate) fn failure_of(reading: &Reading, status: Option<u16>, json: &Json) ->
     };
     let status = status.unwrap_or_else(|| words.status(error));
     let kind = words.meaning(status, error);
-    let told = if words.message.is_empty() { words.name().to_owned() } else { bounded(words.message) };
+    let told = if words.message.is_empty() {
+        words.name().to_owned()
+    } else {
+        bounded(&reading.without_key(words.message))
+    };
     let mut sentence = format!("{} answered {status}: {told}", reading.provider);
     if let (FailureKind::Auth, KeyChoice::Withheld { variable }) = (kind, &reading.key) {
         sentence = format!(

@@ -2,13 +2,17 @@
 
 use std::collections::VecDeque;
 
+use axum::body::Bytes;
 use serde_json::{Value as Json, json};
 
-const BYTES_MAX: usize = 64 << 20;
+const BYTES_MAX: usize = 32 << 20;
+/// About what an entry takes beside its body.
+const ENTRY_BYTES: usize = 1 << 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
-    entries: VecDeque<(usize, Json)>,
+    /// Bodies stay as they came: as JSON they would take several times that.
+    entries: VecDeque<(Bytes, Json)>,
     bytes: usize,
     count: u64,
     answered: u64,
@@ -31,14 +35,14 @@ impl Journal {
     }
 
     /// What it was and how it was answered.
-    pub(crate) fn note(&mut self, size: usize, entry: Json) {
+    pub(crate) fn note(&mut self, body: Bytes, entry: Json) {
         let is_refused = entry["status"].as_u64().is_some_and(|status| status >= 400);
         *(if is_refused { &mut self.refused } else { &mut self.answered }) += 1;
-        self.bytes += size;
-        self.entries.push_back((size, entry));
+        self.bytes += body.len() + ENTRY_BYTES;
+        self.entries.push_back((body, entry));
         while self.bytes > BYTES_MAX {
-            let Some((size, _)) = self.entries.pop_front() else { break };
-            self.bytes -= size;
+            let Some((body, _)) = self.entries.pop_front() else { break };
+            self.bytes -= body.len() + ENTRY_BYTES;
         }
     }
 
@@ -56,7 +60,12 @@ impl Journal {
 
     pub(crate) fn all(&self) -> Json {
         let mut all = self.counts();
-        all["requests"] = self.entries.iter().map(|(_, entry)| entry.clone()).collect();
+        let shown = self.entries.iter().map(|(body, entry)| {
+            let mut entry = entry.clone();
+            entry["body"] = serde_json::from_slice(body).unwrap_or_default();
+            entry
+        });
+        all["requests"] = shown.collect();
         all
     }
 }

@@ -139,10 +139,10 @@ async fn ask(
     });
     let entry = json!({
         "number": number, "wire": wire.as_str(), "path": uri.to_string(), "status": status, "turn": turn,
-        "headers": Json::Object(shown.collect()), "body": parsed.unwrap_or_default(),
+        "headers": Json::Object(shown.collect()),
         "refused": found.as_ref().err().map(|refusal| &refusal.message),
     });
-    lock(&served.journal).note(body.len() + 512, entry);
+    lock(&served.journal).note(body, entry);
     match found {
         Err(refusal) => wire.refuse(&refusal, number),
         Ok((asked, at)) => perform(open, wire, asked, at, number).await,

@@ -435,3 +435,85 @@ fn plain_text_may_be_cut() {
     assert_eq!(reply.to_value().get("usage"), Some(&wonder_lang::Value::Null));
     assert_eq!(reply.message.content, [Part::text("Once upon")]);
 }
+
+/// Reasoning that came without its content lies nowhere: a reference to it would be refused.
+#[test]
+fn reasoning_that_did_not_come_encrypted_is_not_sent_back() {
+    let one = (Provider::OpenAi, Wire::Responses);
+    let mut whole = responses_whole();
+    whole["output"][0]["encrypted_content"] = Json::Null;
+    let reply = answered(&exchange(&question(one.1), one), 200, &whole.to_string()).unwrap();
+    let mut request = question(one.1);
+    request.messages.push(reply.message.clone());
+    for call in reply.tool_calls() {
+        request.messages.push(wonder_models::Message::tool_result(call, "ok", false));
+    }
+    let sent = body(&exchange(&request, one));
+    let kinds: Vec<&str> =
+        sent["input"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
+    let expected = [
+        "message",
+        "message",
+        "function_call",
+        "function_call",
+        "function_call_output",
+        "function_call_output",
+    ];
+    assert_eq!(kinds, expected);
+}
+
+/// Some gateways send the items once, and not again with the end.
+#[test]
+fn items_count_as_they_were_done() {
+    let one = (Provider::OpenAi, Wire::Responses);
+    let mut last = responses_whole();
+    last["output"] = json!([]);
+    let stream = responses_stream();
+    let begun = &stream[..stream.rfind("event: response.completed").unwrap()];
+    let stream = format!("{begun}{}", sse(&[json!({ "type": "response.completed", "response": last })]));
+    check(&streamed(&exchange(&question(one.1), one), [stream.as_bytes()]).1.unwrap(), one.1);
+}
+
+/// Claude with a budget refuses to think on after calls that were made without thinking.
+#[test]
+fn claude_does_not_think_on_what_another_began() {
+    let thinking = |from: (Provider, Wire)| {
+        let (whole, _) = fixture(from.1);
+        let reply = answered(&exchange(&question(from.1), from), 200, &whole.to_string()).unwrap();
+        let effort = Some(wonder_models::Effort::Low);
+        let mut request =
+            Request { model: "claude-sonnet-4-5".to_owned(), reasoning: effort, ..question(Wire::Anthropic) };
+        request.messages.push(reply.message.clone());
+        for call in reply.tool_calls() {
+            request.messages.push(wonder_models::Message::tool_result(call, "ok", false));
+        }
+        body(&exchange(&request, (Provider::Anthropic, Wire::Anthropic)))["thinking"].is_object()
+    };
+    assert!(thinking((Provider::Anthropic, Wire::Anthropic)));
+    assert!(!thinking((Provider::Gemini, Wire::Gemini)));
+}
+
+/// An image that a provider cannot fetch or understand is a problem before anything is sent.
+#[test]
+fn images_go_as_each_provider_takes_them() {
+    let picture = |url: &str| {
+        let image = wonder_models::Image::Url { url: url.into(), media_type: None };
+        let content = vec![Part::text("What is it?"), Part::Image(image)];
+        vec![wonder_models::Message { role: wonder_models::Role::User, content }]
+    };
+    let sent = |provider, wire, url: &str| {
+        let request = Request { messages: picture(url), ..ask(wire) };
+        wonder_models::encode(&request, &crate::support::target(provider, wire))
+            .map(|exchange| body(&exchange))
+    };
+    let url = "https://h/a.png?x=1";
+    let gemini = sent(Provider::Gemini, Wire::Gemini, url).unwrap();
+    assert_eq!(
+        gemini["contents"][0]["parts"][1]["fileData"],
+        json!({ "mimeType": "image/png", "fileUri": url })
+    );
+    let anthropic = sent(Provider::Anthropic, Wire::Anthropic, url).unwrap();
+    assert_eq!(anthropic["messages"][0]["content"][1]["source"], json!({ "type": "url", "url": url }));
+    assert!(sent(Provider::Gemini, Wire::Gemini, "https://h/a").unwrap_err().message.contains("media_type"));
+    assert!(sent(Provider::Ollama, Wire::Chat, url).unwrap_err().message.contains("fetches no images"));
+}

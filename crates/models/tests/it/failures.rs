@@ -259,6 +259,12 @@ fn a_failure_says_nothing_that_is_secret_and_not_too_much() {
     let failure = answered(&exchange(&question(wire), one(wire)), 401, &body.to_string()).unwrap_err();
     assert!(failure.message.contains("provided: [key].") && failure.message.len() < 2_200, "{failure}");
     assert!(!format!("{failure:?}").contains(KEY));
+    // Half a key at the cut is one too.
+    for before in 1_900..2_100 {
+        let body = json!({ "error": { "message": format!("{}{KEY}", "x".repeat(before)) } });
+        let failure = answered(&exchange(&question(wire), one(wire)), 401, &body.to_string()).unwrap_err();
+        assert!(!failure.message.contains(&KEY[..5]), "{failure}");
+    }
     let failure = failure.to_failure();
     assert_eq!((failure.kind, failure.status), (ErrorKind::HttpStatus, Some(401)));
     assert_eq!(failure.details.get("model_failure").unwrap().as_str(), Some("auth"));

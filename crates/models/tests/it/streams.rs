@@ -42,9 +42,21 @@ fn line_ends_do_not_matter() {
 #[test]
 fn data_over_several_lines_is_one_event() {
     let one = (Provider::OpenAiCompatible, Wire::Chat);
-    let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\ndata: \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    let (_, reply) = streamed(&exchange(&question(one.1), one), [stream.as_bytes()]);
-    assert_eq!(reply.unwrap().text, "a");
+    let lines = [
+        r#"data: {"choices":[{"delta":{"content":"a"},"#,
+        r#"data:"finish_reason":"stop"}]}"#,
+        "",
+        "data: [DONE]",
+        "",
+        "",
+    ];
+    for end in ["\n", "\r\n", "\r"] {
+        let stream = lines.join(end);
+        for size in [1, 2, stream.len()] {
+            let (_, reply) = streamed(&exchange(&question(one.1), one), stream.as_bytes().chunks(size));
+            assert_eq!(reply.unwrap().text, "a", "{end:?} {size}");
+        }
+    }
 }
 
 /// Every place at which a connection can break, up to the end mark: told, never a normal end.
