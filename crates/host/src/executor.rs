@@ -19,10 +19,11 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wonder_actions::{Job, OutputLine, Sink, Stream, Worker};
 use wonder_core::command::TaskOrder;
-use wonder_core::def::{Effect, Implementation, Name};
+use wonder_core::def::{Effect, Name};
 use wonder_core::event::TokenId;
-use wonder_core::graph::Task;
+use wonder_core::graph::{Coordinated, Task, Work};
 use wonder_core::input::{TaskOutcome, TaskReport};
+use wonder_core::template::Template;
 use wonder_engine::{LogLine, LogStream};
 
 use crate::clock::Clock;
@@ -268,11 +269,14 @@ impl Executor {
     }
 }
 
-/// Whether beginning it takes no time worth mentioning: no process, no connection.
+/// Whether beginning it takes no time worth mentioning: no process, no connection, no text to render.
 fn is_light(task: &Task) -> bool {
-    task.steps.iter().all(|step| {
-        let implementation = &step.action.def.implementation;
-        matches!(implementation, Implementation::Mock(_)) || step.action.coordinated.is_some()
+    task.steps.iter().all(|step| match (&step.action.work, &step.action.coordinated) {
+        (Some(Work::Mock(mock)), _) => mock.is_plain(),
+        (_, Some(Coordinated::Assert(assertion))) => {
+            assertion.message.as_ref().is_none_or(Template::is_plain)
+        }
+        (_, coordinated) => coordinated.is_some(),
     })
 }
 

@@ -42,6 +42,7 @@ use crate::terms::Term;
 use crate::value::Value;
 use lower::{Lowered, lower};
 
+pub use budget::Budget;
 pub use limits::{BRACKETS_MAX, OPERATORS_NESTED_MAX, TAGS_NESTED_MAX};
 pub use scan::{Named, NamedKind, Piece};
 pub use words::{FILTERS, FUNCTIONS, TESTS};
@@ -129,8 +130,19 @@ impl Template {
     pub fn render_with(&self, scope: &Value, escape: Option<Escape>) -> Result<String, EvalError> {
         match &self.0.tree {
             None => Ok(self.0.text.clone()),
-            Some(tree) => eval::render(tree, scope, escape).0,
+            Some(tree) => eval::render(tree, scope, escape, &mut Budget::default()),
         }
+    }
+
+    /// As [`render`](Self::render), with what is left of a budget that several texts share. What they give counts as
+    /// made: a list of a thousand texts is bounded like one.
+    pub fn render_within(&self, scope: &Value, budget: &mut Budget) -> Result<String, EvalError> {
+        let text = match &self.0.tree {
+            None => self.0.text.clone(),
+            Some(tree) => eval::render(tree, scope, None, budget)?,
+        };
+        budget.text(text.len())?;
+        Ok(text)
     }
 }
 

@@ -10,7 +10,7 @@ use wonder_core::graph::{CommandSpec, ShellSpec};
 use super::{NOT_RUN, not_started, quote};
 use crate::context::ActionContext;
 use crate::parts::parts;
-use crate::texts::{bad_field, pairs, render};
+use crate::texts::{bad_field, pairs, render, render_all};
 
 const SHELL: &str = "/bin/sh";
 
@@ -38,9 +38,7 @@ impl Plan {
                 variables.extend(line.variables);
                 vec![SHELL.to_owned(), "-c".to_owned(), line.script]
             }
-            CommandSpec::Arguments(list) => {
-                list.iter().map(|text| render(text, "command", scope)).collect::<Result<_, _>>()?
-            }
+            CommandSpec::Arguments(list) => render_all(list, "command", scope)?,
         };
         if command.first().is_none_or(String::is_empty) {
             return Err(bad_field("command", "it names no program"));

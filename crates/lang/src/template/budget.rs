@@ -24,8 +24,9 @@ pub(super) fn fail<T>(message: impl Into<String>) -> Evaluated<T> {
     Err(EvalError::new(message))
 }
 
+/// What renderings may still use: one of them, or several that share it.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub struct Budget {
     steps_left: usize,
     bytes_left: usize,
 }

@@ -32,15 +32,16 @@ pub(super) struct Rendering<'t> {
     pub(super) depth: usize,
 }
 
-/// The text, and what it took.
+/// The text; what it took is taken from the budget.
 pub(super) fn render(
     template: &Lowered,
     scope: &Value,
     escape: Option<Escape>,
-) -> (Evaluated<String>, Budget) {
+    budget: &mut Budget,
+) -> Evaluated<String> {
     let mut rendering = Rendering {
         scope,
-        budget: Budget::default(),
+        budget: std::mem::take(budget),
         output: Output::default(),
         captured: None,
         escape,
@@ -50,10 +51,9 @@ pub(super) fn render(
         loop_name: template.loop_name,
         depth: 0,
     };
-    match rendering.block(&template.body) {
-        Ok(()) => (rendering.output.done(), rendering.budget),
-        Err(error) => (Err(error), rendering.budget),
-    }
+    let result = rendering.block(&template.body);
+    *budget = rendering.budget;
+    result.and_then(|()| rendering.output.done())
 }
 
 impl<'t> Rendering<'t> {

@@ -86,8 +86,8 @@ fn output_and_work_are_limited() {
 /// What a rendering fails with, and how many bytes it made until then.
 fn failing(text: &str) -> (String, usize) {
     let template = Template::compile(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let (result, budget) = super::eval::render(template.0.tree.as_ref().unwrap(), &large(), None);
-    let error = match result {
+    let mut budget = Budget::default();
+    let error = match template.render_within(&large(), &mut budget) {
         Err(error) => error.message,
         Ok(output) => panic!("{text} gave {} bytes", output.len()),
     };
@@ -334,5 +334,18 @@ fn reads_are_found_wherever_they_stand() {
         let template = Template::compile(text).unwrap();
         let reads: Vec<String> = template.reads().iter().map(Read::to_string).collect();
         assert_eq!(reads.join(" "), expected, "{text}");
+    }
+}
+
+#[test]
+fn several_texts_share_what_they_may_use() {
+    let long = Template::compile("{{ text[:1000000] }}").unwrap();
+    let busy = Template::compile("{% for i in range(90000) %}{% endfor %}").unwrap();
+    for (template, most, limit) in [(&long, 16, TOO_MUCH), (&busy, 12, TOO_BUSY)] {
+        let (scope, mut budget) = (large(), Budget::default());
+        let results: Vec<_> = (0..100).map(|_| template.render_within(&scope, &mut budget)).collect();
+        let rendered = results.iter().take_while(|result| result.is_ok()).count();
+        assert!((2..=most).contains(&rendered), "{rendered}");
+        assert_eq!(results[99].as_ref().unwrap_err().message, limit);
     }
 }
