@@ -15,9 +15,11 @@ test: tools
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo test --workspace
 
-# What tests need beside Rust: bubblewrap, for the sandbox; faketime, to set a clock that nobody else sees.
+# What tests need beside Rust: bubblewrap, for the sandbox; faketime, to set a clock that nobody else sees; ip, unshare
+# and setpriv, for a network of their own and to be somebody else.
 tools:
-	command -v bwrap >/dev/null && command -v faketime >/dev/null || { apt-get update -qq && apt-get install -y -qq bubblewrap faketime; }
+	for tool in bwrap faketime ip unshare setpriv; do command -v $$tool >/dev/null || missing=1; done; \
+	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq bubblewrap faketime iproute2 util-linux; }
 
 # The fast part of `make test`, for while you work.
 check:

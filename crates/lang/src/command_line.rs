@@ -2,6 +2,11 @@
 //! refers to each value by a variable in the way that fits, and for checks, who say before the run where none can
 //! stand. It quotes nothing itself.
 
+mod words;
+
+use words::Words;
+pub use words::program_among;
+
 /// What the next character stands in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum In {
@@ -25,6 +30,8 @@ struct Document {
     /// `<<-`: leading tabs do not count.
     tabs: bool,
     begun: bool,
+    /// A shell reads it as its program.
+    program: bool,
 }
 
 /// Follows a shell's quotes through what the author wrote.
@@ -41,6 +48,9 @@ pub struct Quotes {
     inside: Option<Document>,
     /// The line of the document so far.
     text: String,
+    /// The command that is read, and those around it with how deep in the stack they begin.
+    words: Words,
+    outer: Vec<(usize, Words)>,
 }
 
 impl Quotes {
@@ -56,12 +66,25 @@ impl Quotes {
                 "a value stands in the delimiter of a here-document: write the delimiter out".to_owned(),
             );
         }
-        let document = self.inside.as_ref().filter(|document| document.quoted)?;
-        Some(format!(
-            "a value stands in a here-document whose delimiter is quoted, where nothing can be put in: \
+        let Some(document) = &self.inside else {
+            let comment = self.stack.last() == Some(&In::Comment);
+            let program = self.words.program().filter(|_| !comment)?;
+            return Some(program.refusal().to_owned());
+        };
+        if document.program {
+            return Some(
+                "a value stands in a here-document that a shell reads as its program: give it as an argument, sh -s -- \
+                 {{ … }} <<'EOF', and write \"$1\" in it, or by `env`"
+                    .to_owned(),
+            );
+        }
+        document.quoted.then(|| {
+            format!(
+                "a value stands in a here-document whose delimiter is quoted, where nothing can be put in: \
              write <<{} without quotes, or use `stdin`",
-            document.delimiter
-        ))
+                document.delimiter
+            )
+        })
     }
 
     /// How a variable is referred to here so that its value stays as it is.
@@ -102,7 +125,9 @@ impl Quotes {
             self.read_document(c);
         } else if self.opening.is_some() {
             self.read_delimiter(c);
-        } else if !escaped {
+        } else if escaped {
+            self.words.push(c);
+        } else {
             self.read_code(c);
         }
         // A character that was escaped begins nothing.
@@ -110,6 +135,40 @@ impl Quotes {
     }
 
     fn read_code(&mut self, c: char) {
+        self.read_word(c);
+        let depth = self.stack.len();
+        self.read_quotes(c);
+        if self.stack.len() > depth && matches!(self.stack.last(), Some(In::Command | In::Backquote)) {
+            let outer = std::mem::take(&mut self.words);
+            self.outer.push((self.stack.len(), outer));
+        }
+        while let Some((depth, outer)) = self.outer.pop_if(|(depth, _)| *depth > self.stack.len()) {
+            debug_assert!(depth > self.stack.len());
+            self.words = outer;
+        }
+    }
+
+    /// What a character is to the words of its command.
+    fn read_word(&mut self, c: char) {
+        let words = &mut self.words;
+        match (self.stack.last(), c) {
+            (Some(In::Comment), _) | (Some(In::Single), '\'') | (Some(In::Double), '"' | '\\') => {}
+            (Some(In::Single | In::Double | In::Braces | In::Sum(_)), c) => words.push(c),
+            (_, '"' | '\'' | '\\') => words.begin(),
+            (_, ' ' | '\t') => words.end_word(),
+            (_, '&') if matches!(self.last[0], Some('>' | '<')) => {}
+            (_, '(') if self.last[0] == Some('$') => {}
+            (_, '\n' | ';' | '|' | '&' | '(' | ')') => words.end_command(),
+            (_, '<') if self.last == [Some('<'), Some('<')] => words.here_string(),
+            (_, '<') if self.last[0] == Some('<') => words.here_document(),
+            (_, '<' | '>') => words.redirect(),
+            (_, '#') if words.is_between() => {}
+            (_, '`') => {}
+            (_, c) => words.push(c),
+        }
+    }
+
+    fn read_quotes(&mut self, c: char) {
         match (self.stack.last().copied(), c) {
             (Some(In::Single), '\'') | (Some(In::Double), '"') | (Some(In::Braces), '}') => self.close(),
             (Some(In::Single), _) => {}
@@ -134,7 +193,9 @@ impl Quotes {
                 self.stack.push(In::Comment);
             }
             (_, '<') if self.last == [Some('<'), Some('<')] => self.opening = None,
-            (_, '<') if self.last[0] == Some('<') => self.opening = Some(Document::default()),
+            (_, '<') if self.last[0] == Some('<') => {
+                self.opening = Some(Document { program: self.words.is_fed_shell(), ..Document::default() });
+            }
             (_, '\n') => self.end_line(),
             _ => {}
         }
@@ -160,7 +221,10 @@ impl Quotes {
         let Some(document) = &mut self.opening else { return };
         match c {
             // `<<<` is a word, not a document.
-            '<' if !document.begun => self.opening = None,
+            '<' if !document.begun => {
+                self.opening = None;
+                self.words.here_string();
+            }
             '-' if !document.begun && !document.tabs => document.tabs = true,
             ' ' | '\t' if !document.begun => {}
             '\'' | '"' | '\\' => {
@@ -224,6 +288,70 @@ mod tests {
         for fine in
             ["cat <<EOF\nhello ", "cat <<'EOF'\nhello\nEOF\necho ", "echo '", "echo \"", "cat <<<'x' "]
         {
+            assert_eq!(refused(fine), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn no_value_can_stand_in_a_program_that_another_shell_reads() {
+        for (text, word) in [
+            ("eval ", "`eval`"),
+            ("eval \"echo ", "`eval`"),
+            ("eval echo 'a' ", "`eval`"),
+            ("x=1; if true; then eval \"", "`eval`"),
+            ("A=b command eval '", "`eval`"),
+            ("true && eval \"", "`eval`"),
+            ("echo $(eval \"", "`eval`"),
+            ("trap 'rm -f ", "`trap`"),
+            ("trap \"rm -f ", "`trap`"),
+            ("trap -- 'rm ", "`trap`"),
+            ("set -e; trap 'rm -rf /tmp/", "`trap`"),
+            ("sh -c \"echo ", "another shell"),
+            ("sh -c 'echo ", "another shell"),
+            ("bash -lc \"", "another shell"),
+            ("bash -euo pipefail -c '", "another shell"),
+            ("bash -c -e '", "another shell"),
+            ("/bin/bash -c ", "another shell"),
+            ("sudo -u me sh -c \"", "another shell"),
+            ("ls | xargs -n 1 sh -c 'cp ", "another shell"),
+            ("find . -exec sh -c 'cp ", "another shell"),
+            ("docker exec box sh -c \"", "another shell"),
+            ("2>&1 sh -c '", "another shell"),
+            ("sh 2>/dev/null -c '", "another shell"),
+            ("su me -c \"", "another shell"),
+            ("out=$(sh -c \"", "another shell"),
+            ("sh <<EOF\necho ", "here-document"),
+            ("bash -s a <<EOF\necho ", "here-document"),
+            ("ssh host bash <<EOF\necho ", "here-document"),
+            ("bash <<< \"echo ", "another shell"),
+        ] {
+            assert!(refused(text).is_some_and(|why| why.contains(word)), "{text}: {:?}", refused(text));
+        }
+        for fine in [
+            "sh -c 'echo \"$1\"' sh ",
+            "sh -c 'echo \"$1\"' sh \"a ",
+            "sh script.sh -c ",
+            "bash ./run.sh ",
+            "sh -c 'true'; echo ",
+            "sh -c 'true' && echo \"",
+            "trap 'rm -f \"$x\"' ",
+            "trap 'rm -f x' EXIT; cp ",
+            "x=1; trap - EXIT\necho ",
+            "echo eval ",
+            "evaluate ",
+            "echo 'eval ",
+            "sh -c \"$(cat ",
+            "eval \"$(tool ",
+            "cat <<EOF | sh\nhello\nEOF\necho ",
+            "sh -s <<'EOF' ",
+            "bash run.sh <<EOF\n",
+            "cat > run.sh <<EOF\n",
+            "sh -c 'x' > ",
+            "gcc -c ",
+            "# eval ",
+            "case $x in a) echo ",
+            "f() { echo ",
+        ] {
             assert_eq!(refused(fine), None, "{fine}");
         }
     }

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use wonder_core::command_line::program_among;
 use wonder_core::error::Failure;
 use wonder_core::graph::{CommandSpec, ShellSpec};
+use wonder_core::template::{Piece, Template};
 
 use super::{NOT_RUN, not_started, quote};
 use crate::context::ActionContext;
@@ -38,7 +40,10 @@ impl Plan {
                 variables.extend(line.variables);
                 vec![SHELL.to_owned(), "-c".to_owned(), line.script]
             }
-            CommandSpec::Arguments(list) => render_all(list, "command", scope)?,
+            CommandSpec::Arguments(list) => {
+                refuse_program(list)?;
+                render_all(list, "command", scope)?
+            }
         };
         if command.first().is_none_or(String::is_empty) {
             return Err(bad_field("command", "it names no program"));
@@ -62,6 +67,17 @@ impl Plan {
         check_no_nul("cwd", cwd.iter())?;
         let cwd = cwd.map_or_else(|| workdir.clone(), |cwd| workdir.join(cwd));
         Ok(Plan { command, workdir, cwd, stdin, variables, unset })
+    }
+}
+
+/// A value is no part of a program, also if that is an argument: `[sh, -c, "…"]`.
+fn refuse_program(list: &[Template]) -> Result<(), Failure> {
+    let texts: Vec<&str> = list.iter().map(Template::text).collect();
+    match program_among(&texts) {
+        Some((at, why)) if list[at].pieces().iter().any(|piece| matches!(piece, Piece::Value(..))) => {
+            Err(bad_field("command", why))
+        }
+        _ => Ok(()),
     }
 }
 

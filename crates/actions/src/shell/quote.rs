@@ -3,8 +3,8 @@
 //! value is one word, or a part of one, whatever is in it and however the author quoted it.
 //!
 //! Following the quotes decides only how a variable is referred to; should a line confuse it, a value may
-//! be split at its blanks, but it still is not run. It cannot protect from a command that itself takes
-//! programs: `sh -c "{{ x }}"`, `eval`, `ssh`.
+//! be split at its blanks, but it still is not run. Where another shell would read it as a program (`eval`, `trap`,
+//! `sh -c "{{ x }}"`) it is refused; it cannot protect from other commands that take programs: `ssh`, `python -c`.
 
 use wonder_core::command_line::Quotes;
 
@@ -118,6 +118,9 @@ mod tests {
             ("printf '<%s>' \"costs ${{ x }}\"", "<costs ${}>"),
             ("printf '<%s>' ${{ x }}", "<${}>"),
             ("f() { printf '<%s>' {{ x }} \"$1\"; }; set -- z; f 1", "<{}><1>"),
+            ("sh -c 'printf \"<%s>\" \"$1\"' sh {{ x }}", "<{}>"),
+            ("x={{ x }}; trap 'printf \"<%s>\" \"$x\"' EXIT", "<{}>"),
+            ("sh -s -- {{ x }} <<'EOF'\nprintf '<%s>' \"$1\"\nEOF", "<{}>"),
         ];
         for (text, expected) in places {
             for value in HOSTILE {
@@ -154,6 +157,11 @@ mod tests {
             ("cat <<'EOF'\n{{ x }}\nEOF", "here-document"),
             ("cat <<{{ x }}\na\n", "delimiter"),
             ("echo $(( {{ x }} + 1 ))", "whole number"),
+            ("eval \"echo {{ x }}\"", "eval"),
+            ("trap 'echo {{ x }}' EXIT", "trap"),
+            ("sh -c \"echo {{ x }}\"", "another shell"),
+            ("ls | xargs sh -c 'echo {{ x }}'", "another shell"),
+            ("sh <<EOF\necho {{ x }}\nEOF", "here-document"),
         ] {
             assert!(run(text, "a[$(touch pwned)]").unwrap_err().contains(word), "{text}");
         }

@@ -40,7 +40,17 @@ pub(crate) struct Server {
 impl Server {
     /// The answers in order; the last repeats.
     pub(crate) async fn start(answers: Vec<Answer>) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Server::at("127.0.0.1:0", answers).await
+    }
+
+    /// On every address that there is: only for a network of its own.
+    pub(crate) async fn everywhere(answers: Vec<Answer>) -> Server {
+        let any = if std::path::Path::new("/proc/net/if_inet6").exists() { "[::]:0" } else { "0.0.0.0:0" };
+        Server::at(any, answers).await
+    }
+
+    async fn at(address: &str, answers: Vec<Answer>) -> Server {
+        let listener = TcpListener::bind(address).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let output = asked.clone();

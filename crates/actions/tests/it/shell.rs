@@ -49,6 +49,22 @@ async fn a_list_is_a_program_and_its_arguments_without_a_shell() {
 }
 
 #[tokio::test]
+async fn a_value_is_no_part_of_a_program_that_another_shell_reads() {
+    // A check finds these too; a definition of an older version was not checked for them.
+    for node in [
+        r#"{shell: ["sh", "-c", "echo {{ input.x }}"]}"#,
+        r#"{shell: ["sudo", "bash", "-lc", "echo {{ input.x }}"]}"#,
+    ] {
+        let text = format!("wonder: 1\nname: test\nnodes:\n  node: {node}\n");
+        let problems = wonder_spec::read_everything(&text, "test.yaml").unwrap_err().render(false);
+        assert!(problems.contains("E0137") && problems.contains("as an argument"), "{problems}");
+    }
+    let fine = r#"{shell: ["sh", "-c", "printf %s \"$1\"", "sh", "{{ input.x }}"]}"#;
+    let done = result(perform(fine, r#"{"x": "$(id)"}"#).await);
+    assert_eq!(done.get("stdout"), Some(&Value::str("$(id)")));
+}
+
+#[tokio::test]
 async fn a_nul_character_is_refused_before_anything_runs() {
     for node in [
         r#"{shell: "echo {{ input.x }}"}"#,

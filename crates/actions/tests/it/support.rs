@@ -1,5 +1,6 @@
 //! A task out of a few lines of YAML, a job for it, and what it puts out.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,6 +122,39 @@ pub(crate) fn assert_failed(report: TaskReport, kind: ErrorKind, part: &str) {
     let failure = failure(report);
     assert_eq!(failure.kind, kind, "{failure}");
     assert!(failure.message.contains(part), "{:?} lacks {part:?}", failure.message);
+}
+
+/// In a network of its own that has nothing but a loopback, with these addresses on it: what would reach another machine
+/// reaches us, and we see it.
+const NETWORK: &str = "ip link set lo up && for a in 10.1.2.3 192.168.0.1 169.254.169.254; do ip addr add $a/32 dev lo; done; \
+                       ip -6 addr add fd00::1/128 dev lo 2>/dev/null; exec \"$@\"";
+const IN_NETWORK: &str = "WONDER_TEST_IN_OWN_NETWORK";
+
+/// Does the rest of a test where nothing can be sent to any other machine: in this program, started once more in a
+/// network of its own. Where there can be none the test fails, for it must not run elsewhere.
+pub(crate) fn in_own_network<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
+    if std::env::var_os(IN_NETWORK).is_some() {
+        let interfaces = read(Path::new("/proc/net/dev"));
+        assert_eq!(interfaces.lines().skip(2).count(), 1, "there is more than a loopback:\n{interfaces}");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        return runtime.block_on(test());
+    }
+    // `it::guard::name_of_the_test::{{closure}}`
+    let name = std::any::type_name_of_val(&test).split("::{{").next().unwrap();
+    let name = name.split_once("::").unwrap().1;
+    let mut command = std::process::Command::new("unshare");
+    let root = rustix::process::geteuid().is_root();
+    command.args(if root { &["--net"][..] } else { &["--net", "--user", "--map-root-user"] });
+    command.args(["--", "sh", "-c", NETWORK, "sh"]).arg(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture"]).env(IN_NETWORK, "1");
+    let output = command.output().expect("unshare is here (util-linux)");
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "the test failed in a network of its own, or there can be none here: it needs `ip` (make tools), and to be root \
+         or to be allowed user namespaces\n{said}"
+    );
 }
 
 /// Whether a process runs. One that has ended and that nobody has asked about yet does not.

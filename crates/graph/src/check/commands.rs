@@ -4,7 +4,7 @@ use super::Check;
 use super::reads::list;
 use crate::codes;
 use crate::texts::{ActionText, TextKind};
-use wonder_lang::command_line::Quotes;
+use wonder_lang::command_line::{Quotes, program_among};
 use wonder_lang::def::{ActionDef, CommandLine, Implementation, Text};
 use wonder_lang::foreign::{Place, foreign};
 use wonder_lang::problem::{Problem, nearest};
@@ -44,10 +44,11 @@ impl Check<'_> {
         for text in templates.filter(|text| text.prompt.is_none()) {
             self.words_of_template(&text.text);
         }
-        if let Implementation::Shell(shell) = &def.implementation
-            && let CommandLine::Line(line) = &shell.command
-        {
-            self.command_line(line);
+        if let Implementation::Shell(shell) = &def.implementation {
+            match &shell.command {
+                CommandLine::Line(line) => self.command_line(line),
+                CommandLine::Arguments(words) => self.arguments(words),
+            }
         }
     }
 
@@ -74,7 +75,25 @@ impl Check<'_> {
     fn command_line(&mut self, line: &Text) {
         let Ok(template) = self.parsed.template(line) else { return };
         let Some((offset, len, why)) = misplaced(&template) else { return };
-        let (what, help) = why.split_once(": ").unwrap_or((&why, ""));
+        self.misplaced_value(line, (offset, len), &why);
+    }
+
+    /// The same for a program among the arguments: `[sh, -c, "…"]`.
+    fn arguments(&mut self, words: &[Text]) {
+        let texts: Vec<&str> = words.iter().map(Text::as_str).collect();
+        let Some((at, why)) = program_among(&texts) else { return };
+        let Ok(template) = self.parsed.template(&words[at]) else { return };
+        let value = template.pieces().into_iter().find_map(|piece| match piece {
+            Piece::Value(inside, offset) => Some((offset.saturating_sub(2), inside.len() + 4)),
+            _ => None,
+        });
+        if let Some(place) = value {
+            self.misplaced_value(&words[at], place, why);
+        }
+    }
+
+    fn misplaced_value(&mut self, line: &Text, (offset, len): (usize, usize), why: &str) {
+        let (what, help) = why.split_once(": ").unwrap_or((why, ""));
         self.report(
             Problem::error(
                 codes::MISPLACED_VALUE,
