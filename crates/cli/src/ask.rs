@@ -3,12 +3,13 @@
 
 use std::io::{self, BufRead};
 
-use wonder_core::{Value, strict_json};
+use wonder_core::Value;
+use wonder_core::strict_json::{self, Why};
 use wonder_engine::GateView;
 
 use crate::form::{Field, FieldKind, fields, violations};
 use crate::text::{Text, text};
-use crate::typing::spoken;
+use crate::typing::{number, spoken};
 
 /// The answer, or nothing if the person gave up or the input ended.
 pub(crate) fn ask(
@@ -150,16 +151,13 @@ fn value_of(kind: &FieldKind, line: &str) -> Result<Value, String> {
             numbered.or_else(named).cloned().ok_or_else(|| format!("a number from 1 to {}", choices.len()))
         }
         FieldKind::Integer => line.parse().map(Value::Int).map_err(|_| "a whole number".to_owned()),
-        FieldKind::Number => match (line.parse::<i64>(), line.parse::<f64>()) {
-            (Ok(whole), _) => Ok(Value::Int(whole)),
-            (_, Ok(number)) if number.is_finite() => Ok(Value::Float(number)),
-            _ => Err("a number".to_owned()),
-        },
+        FieldKind::Number => number(line).ok_or_else(|| "a number".to_owned()),
         FieldKind::Text if line.is_empty() => Err("something".to_owned()),
         FieldKind::Text => Ok(Value::str(line)),
-        FieldKind::Json => {
-            strict_json::read(line).map_err(|_| "JSON; a text has quotes: \"text\"".to_owned())
-        }
+        FieldKind::Json => strict_json::read(line).map_err(|error| match error.why {
+            Why::NotJson => "JSON; a text has quotes: \"text\"".to_owned(),
+            Why::KeyTwice | Why::TooLarge => format!("something else: {error}; {}", error.help()),
+        }),
     }
 }
 

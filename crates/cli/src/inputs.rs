@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use wonder_core::limits::Limits;
+use wonder_core::strict_json::Why;
 use wonder_core::time::parse_duration_ms;
 use wonder_core::value::Map;
 use wonder_core::{Time, Value, strict_json};
@@ -132,14 +133,21 @@ fn one(wanted: &Wanted<'_>, text: &str) -> Result<Value, Problem> {
         })?;
         return parse_bounded(path, read);
     }
-    // What is JSON, but would not be kept exactly, is refused as such.
-    if Value::from_json_str(text).is_ok() {
-        return parse(name, text);
+    match strict_json::read(text) {
+        Ok(value) => return Ok(value),
+        Err(error) if error.why == Why::NotJson => {}
+        Err(error) => return Err((format!("{name}: {error}"), error.help().to_owned())),
     }
     match text.split_once('=') {
         Some((key, json)) if key.strip_suffix(':').is_some_and(is_path) => {
-            let value = parse(&wanted.typed(text), json).map_err(|(message, _)| {
-                (message, format!("behind := stands JSON; a text is written {}", key.replace(':', "=text")))
+            let value = strict_json::read(json).map_err(|error| {
+                let help = match error.why {
+                    Why::NotJson => {
+                        format!("behind := stands JSON; a text is written {}", key.replace(':', "=text"))
+                    }
+                    Why::KeyTwice | Why::TooLarge => error.help().to_owned(),
+                };
+                (format!("{}: {error}", wanted.typed(text)), help)
             })?;
             Ok(nested(&key[..key.len() - 1], value))
         }
@@ -176,13 +184,7 @@ fn paired(wanted: &Wanted<'_>, key: &str, text: &str) -> Result<Value, Problem> 
 }
 
 fn parse(place: &str, text: &str) -> Result<Value, Problem> {
-    strict_json::read(text).map_err(|error| match Value::from_json_str(text) {
-        Ok(_) => (format!("{place}: this would not be kept as it is: {error}"), "mend that place".to_owned()),
-        Err(_) => {
-            let help = "JSON wants double quotes around keys and texts, and no comma at the end";
-            (format!("{place}: this is not JSON: {error}"), help.to_owned())
-        }
-    })
+    strict_json::read(text).map_err(|error| (format!("{place}: {error}"), error.help().to_owned()))
 }
 
 fn parse_bounded(place: &str, read: Bounded) -> Result<Value, Problem> {

@@ -8,12 +8,53 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 
 use crate::value::{Map, Value};
 
-/// The value of a text, or why it is none: in one sentence, with line and column.
-pub fn read(text: &str) -> Result<Value, String> {
-    let Strict(value) = serde_json::from_str(text).map_err(|error| error.to_string())?;
+/// Why a text is no value.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Why {
+    NotJson,
+    /// It is JSON, but one of two values under one key would be lost.
+    KeyTwice,
+    /// It is JSON, but a number would be another.
+    TooLarge,
+}
+
+/// What is wrong with a text, with line and column.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NotRead {
+    pub why: Why,
+    message: String,
+}
+
+impl fmt::Display for NotRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for NotRead {}
+
+impl NotRead {
+    /// What to do now.
+    pub fn help(&self) -> &'static str {
+        match self.why {
+            Why::NotJson => "JSON wants double quotes around keys and texts, and no comma at the end",
+            Why::KeyTwice => "keep one of them",
+            Why::TooLarge => {
+                "if its digits matter, write it as a text, in quotes; if not, with an exponent: 1e19"
+            }
+        }
+    }
+}
+
+/// The value of a text, or why it is none.
+pub fn read(text: &str) -> Result<Value, NotRead> {
+    let Strict(value) = serde_json::from_str(text).map_err(|error| match error.is_data() {
+        true => NotRead { why: Why::KeyTwice, message: error.to_string() },
+        false => NotRead { why: Why::NotJson, message: format!("this is not JSON: {error}") },
+    })?;
     match inexact(text) {
         None => Ok(value),
-        Some(at) => Err(too_large(text, at)),
+        Some(at) => Err(NotRead { why: Why::TooLarge, message: too_large(text, at) }),
     }
 }
 
@@ -55,8 +96,7 @@ fn too_large(text: &str, place: std::ops::Range<usize>) -> String {
     let number: String = text[place.clone()].chars().take(40).collect();
     let cut = if place.len() > 40 { "…" } else { "" };
     format!(
-        "{number}{cut} at line {line} column {column} is beyond the whole numbers that are kept exactly ({} to {}): \
-         write it as a text, in quotes, or with an exponent (1e19) if its digits do not matter",
+        "{number}{cut} at line {line} column {column} is beyond the whole numbers that are kept exactly ({} to {})",
         i64::MIN,
         i64::MAX
     )
@@ -158,10 +198,10 @@ mod tests {
             ("{a: 1}", "key must be a string", "line 1 column 2"),
         ];
         for (text, what, place) in cases {
-            let said = read(text).unwrap_err();
+            let said = read(text).unwrap_err().to_string();
             assert!(said.contains(what) && said.contains(place), "{text}: {said}");
         }
         let long = "9".repeat(1_000_000);
-        assert!(read(&long).unwrap_err().len() < 400, "a long number is not said back whole");
+        assert!(read(&long).unwrap_err().to_string().len() < 400, "a long number is not said back whole");
     }
 }

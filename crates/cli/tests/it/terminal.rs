@@ -272,6 +272,37 @@ fn text_from_outside_is_shown_and_never_obeyed() {
     assert!(leaks.0.is_empty(), "{}", leaks.0);
 }
 
+/// Names that today's checks would refuse, in a database that somebody else has written to.
+#[test]
+fn names_that_are_stored_are_not_believed_either() {
+    let (home, mut leaks) = (planted(), Leaks::default());
+    home.command(&["run", "flow.yaml"]).output().unwrap();
+    home.command(&["run", "done.yaml"]).output().unwrap();
+    home.command(&["run", "waits.yaml", "-i", "key=1"]).output().unwrap();
+    let database = rusqlite::Connection::open(home.database()).unwrap();
+    for name in ["attack", "say", "each", "one", "ask", "fails", "done", "a", "waits", "wait"] {
+        let (old, new) = (format!("\"{name}\""), quoted().replace("h0", &format!("{name}0")));
+        for (table, column) in [("events", "body"), ("definitions", "bundle"), ("blobs", "body")] {
+            let sql = format!("UPDATE {table} SET {column} = replace({column}, ?1, ?2)");
+            database.execute(&sql, [&old, &new]).unwrap();
+        }
+    }
+    database.execute("UPDATE runs SET workflow = ?1 || workflow", [hostile()]).unwrap();
+    database.execute("UPDATE gates SET node = ?1", [hostile()]).unwrap();
+    database.execute("DELETE FROM snapshots", []).unwrap();
+    for verb in [&["list"][..], &["show", "last"], &["logs", "last"], &["events", "last"], &["gates"]] {
+        let shown = home.wonder(verb);
+        assert!(verb[0] == "logs" || shown.contains("␛]52;c;"), "{verb:?} shows no such name: {shown}");
+    }
+    look(&home, &mut leaks, "names");
+    database.execute("UPDATE runs SET id = ?1 || id, root = ?1 || root", [hostile()]).unwrap();
+    look(&home, &mut leaks, "ids");
+    for verb in ["resume", "retry", "cancel", "kill"] {
+        leaks.of(verb, &home.command(&[verb, "last"]).output().unwrap());
+    }
+    assert!(leaks.0.is_empty(), "{}", leaks.0);
+}
+
 #[test]
 fn what_a_file_holds_cannot_paint_in_its_problems() {
     let (home, mut leaks) = (planted(), Leaks::default());
