@@ -42,6 +42,7 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         | Cause::BadRunInput { .. }
         | Cause::OtherWorkflow { .. }
         | Cause::RequestReused { .. }
+        | Cause::SecretTyped { .. }
         | Cause::OtherVersion => return None,
         Cause::OutcomeUnknown { run } => {
             return Some(format!("Once there is room: wonder show {run} tells whether it was recorded."));

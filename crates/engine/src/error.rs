@@ -73,6 +73,10 @@ pub enum Cause {
     NobodyWaits {
         event: String,
     },
+    /// What was typed has a secret in it, and would be stored as it is.
+    SecretTyped {
+        what: String,
+    },
     /// The operation does not fit the run's status.
     WrongStatus {
         operation: Operation,
@@ -275,6 +279,14 @@ impl EngineError {
         EngineError::new(ErrorCode::Storage, message)
             .help("If it is stopped, let it go on or end it; its runs are safe.")
             .because(Cause::OwnerSilent { process })
+    }
+
+    /// `what`: `the input`, `the answer`, `the event`.
+    pub fn secret_typed(what: &str) -> EngineError {
+        let message = format!("{what} has a secret in it, and would be stored as it is");
+        EngineError::new(ErrorCode::BadInput, message)
+            .help("Nothing was stored. Let the file name it where it is used: {{ secret.NAME }}.")
+            .because(Cause::SecretTyped { what: what.to_owned() })
     }
 
     pub fn request_reused(id: &str) -> EngineError {

@@ -86,7 +86,8 @@ pub(crate) fn claim(home: &Path) -> Reply<Claim> {
     drop(std::fs::remove_file(&socket));
     let since = crate::Clock::System.now().0;
     let owner = Owner { pid: Some(std::process::id()), socket: socket.clone(), since };
-    let text = serde_json::to_string(&owner).expect("a path is JSON");
+    let text = serde_json::to_string(&owner);
+    let text = text.map_err(|_| unreachable_file(home, "its path is no UTF-8"))?;
     let write = |file: &mut File| -> std::io::Result<()> {
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;

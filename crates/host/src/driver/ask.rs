@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use wonder_core::def::Name;
 use wonder_core::event::GateId;
 use wonder_core::input::StartRun;
-use wonder_core::{Input, RunStatus};
+use wonder_core::{Input, RunStatus, Value};
 use wonder_engine::{Act, Answer, EngineError, Reply, Request, Response, Signal, Start};
 
 use super::children::{NewRun, seed};
@@ -73,7 +73,7 @@ impl Driver {
     }
 
     /// What was asked was done before: whoever asks again still wants the run carried on.
-    fn carry_on_again(&mut self, turn: &mut Turn, run: Name, drive: Drive) -> Reply<Name> {
+    pub(super) fn carry_on_again(&mut self, turn: &mut Turn, run: Name, drive: Drive) -> Reply<Name> {
         if drive == Drive::On {
             self.adopt(turn, &run)?;
         }
@@ -104,6 +104,10 @@ impl Driver {
             let name = workflow.bundle.workflow.name.text.clone();
             let (definition, _) = self.register(turn, workflow)?;
             callable.insert(name, definition);
+        }
+        self.refuse_secrets("the input", &start.input)?;
+        for (key, value) in &labels {
+            self.refuse_secrets("a label", &Value::from(format!("{key}={value}")))?;
         }
         let mut core = StartRun::new(id.clone(), start.input);
         core.seed = start.options.seed.unwrap_or_else(|| seed(&id));
@@ -163,14 +167,23 @@ impl Driver {
         let no_gate = || EngineError::no_such_gate(&answer.gate);
         let (run, number) = answer.gate.rsplit_once(':').ok_or_else(no_gate)?;
         let (run, gate) = (Name::from(run), GateId(number.parse().map_err(|_| no_gate())?));
+        self.hosted(turn, &run)?;
+        self.refuse_secrets("the answer", &answer.answer)?;
         let input = Input::GateAnswered { gate, answer: answer.answer, by: answer.by.into() };
         self.tell_and_drive(turn, run, input, drive)
     }
 
     fn signal(&mut self, turn: &mut Turn, signal: Signal, drive: Drive) -> Reply<Name> {
         let Signal { run, event, key, payload, keep, .. } = signal;
+        self.refuse_secrets("the event", &payload)?;
+        self.refuse_secrets("the key of the event", &key)?;
         let input = Input::EventArrived { name: event.into(), key, payload, keep };
         self.tell_and_drive(turn, run.into(), input, drive)
+    }
+
+    /// What people type is stored as it is.
+    pub(super) fn refuse_secrets(&self, what: &str, typed: &Value) -> Reply<()> {
+        if self.executor.worker().shows_secret(typed) { Err(EngineError::secret_typed(what)) } else { Ok(()) }
     }
 
     /// Tells a run something and carries its tree on; the answer is about the root.
