@@ -175,10 +175,13 @@ impl Driver {
 
     fn signal(&mut self, turn: &mut Turn, signal: Signal, drive: Drive) -> Reply<Name> {
         let Signal { run, event, key, payload, keep, .. } = signal;
+        // Its definition names secrets.
+        let run: Name = run.into();
+        self.hosted(turn, &run)?;
         self.refuse_secrets("the event", &payload)?;
         self.refuse_secrets("the key of the event", &key)?;
         let input = Input::EventArrived { name: event.into(), key, payload, keep };
-        self.tell_and_drive(turn, run.into(), input, drive)
+        self.tell_and_drive(turn, run, input, drive)
     }
 
     /// What people type is stored as it is.
