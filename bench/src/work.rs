@@ -124,7 +124,8 @@ pub(crate) async fn parked(base: &Path, runs: usize) -> Parked {
         async move {
             let run = ids.lock().expect("whole").pop().expect("one each");
             let gate = format!("{run}:1");
-            let answer = Answer { request_id: None, gate, answer: Default::default(), by: "bench".to_owned() };
+            let answer =
+                Answer { request_id: None, gate, answer: Default::default(), by: "bench".to_owned() };
             let view = engine.engine().answer(answer).await.expect("it is answered");
             let view = engine.engine().wait(view.row.run, 60_000).await.expect("it ends");
             assert!(view.row.status.is_end(), "{view:?}");
