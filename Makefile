@@ -1,6 +1,6 @@
 # `make test` guards main; `make demo` shows the point. Both work on a fresh machine with Rust.
 
-.PHONY: demo test tools check sim soak bench bench-peers fmt
+.PHONY: demo test tools check sim soak bench bench-peers model-bodies fmt
 
 # A release: builds in parallel, a flaky one, a merge, a child run, a person who approves; then the timeline.
 # Built without optimisation, to be there soon: `cargo install --path crates/cli` builds the fast one.
@@ -30,10 +30,13 @@ check:
 sim:
 	cargo run --quiet --release -p wonder-sim -- --seed $(or $(SEED),1)
 
-# What takes too long for every change.
+# What takes too long for every change: 100 000 random workflows, then the attacks of `make test` on the release build,
+# many times over (docs/reliability.md), the faults for SOAK minutes. Each prints its counts.
 soak:
 	cargo run --quiet --release -p wonder-sim -- --seeds 100000
-	WONDER_KILLS=500 cargo test -p wonder-e2e -- kill
+	cargo build --quiet --release -p wonder-cli
+	WONDER_SOAK=$(or $(SOAK),60) WONDER_BINARY=$(CURDIR)/target/release/wonder cargo test -p wonder-e2e -- --nocapture \
+		kill:: siege:: power:: damage:: twice:: faults:: home:: storage:: secrets:: terminal:: templates::
 
 # What the engine costs, beside the raw limits of the same run; then the core alone, as things grow.
 bench:
@@ -47,6 +50,12 @@ bench-peers:
 	mkdir -p target/peers/data
 	target/release/wonder-bench --dir target/peers/data --json target/bench.json w1 w2 w3 w4 w5 w6 start
 	python3 -B bench/peers/run.py
+
+# The bodies that are sent to model providers against the types of their own libraries, as they are today. Needs PyPI.
+model-bodies:
+	python3 -m venv target/model-bodies
+	target/model-bodies/bin/pip install --quiet --upgrade openai anthropic google-genai
+	target/model-bodies/bin/python -B scripts/check-model-bodies.py
 
 fmt:
 	cargo fmt --all

@@ -124,7 +124,7 @@ pub(crate) async fn parked(base: &Path, runs: usize) -> Parked {
         async move {
             let run = ids.lock().expect("whole").pop().expect("one each");
             let gate = format!("{run}:1");
-            let answer = Answer { gate, answer: Default::default(), by: "bench".to_owned() };
+            let answer = Answer { request_id: None, gate, answer: Default::default(), by: "bench".to_owned() };
             let view = engine.engine().answer(answer).await.expect("it is answered");
             let view = engine.engine().wait(view.row.run, 60_000).await.expect("it ends");
             assert!(view.row.status.is_end(), "{view:?}");
@@ -200,6 +200,7 @@ pub(crate) async fn conversation(base: &Path, turns: usize) -> Vec<u64> {
     for _ in 0..turns {
         let before = host.engine.written().await.bytes;
         let signal = wonder_engine::Signal {
+            request_id: None,
             run: run.clone(),
             event: "next".to_owned(),
             key: Default::default(),

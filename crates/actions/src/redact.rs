@@ -125,7 +125,7 @@ impl Redactor {
         }
     }
 
-    fn shows_in(&self, value: &Value) -> bool {
+    pub(crate) fn shows_in(&self, value: &Value) -> bool {
         let Some(search) = &self.search else { return false };
         match value {
             Value::Null | Value::Bool(_) => false,

@@ -16,6 +16,8 @@ use crate::redact::Redactor;
 use crate::settings::Secrets;
 
 const ROOT: &str = "secret";
+/// A shorter one may stand in what people type by chance: `postgres` is a poor password and an ordinary word.
+const TYPED_BYTES_MIN: usize = 12;
 
 /// All that has to be hidden. It only ever grows.
 pub(crate) struct KnownSecrets {
@@ -31,6 +33,8 @@ struct Known {
     names: BTreeSet<Name>,
     values: BTreeSet<String>,
     redactor: Arc<Redactor>,
+    /// Of those that nobody types by chance.
+    typed: Arc<Redactor>,
 }
 
 /// Says how many there are: a secret must not end up in a log.
@@ -69,6 +73,13 @@ impl KnownSecrets {
         self.read(|known| known.redactor.clone())
     }
 
+    /// Whether what somebody typed has a secret in it: it would be stored as it is.
+    pub(crate) fn is_in(&self, value: &Value) -> bool {
+        // Whoever provides secrets is asked for those that it knows by itself.
+        drop(self.redactor());
+        self.read(|known| known.typed.clone()).shows_in(value)
+    }
+
     /// Looks up what a definition names, so that it is hidden wherever it comes from, before anything of it has run.
     pub(crate) fn learn_names(&self, graph: &Graph) {
         let tasks = graph.tasks.values().chain(graph.nodes.iter().filter_map(|node| node.task()));
@@ -100,6 +111,8 @@ impl Known {
         let new: Vec<String> = values.into_iter().filter(|value| self.values.insert(value.clone())).collect();
         if !new.is_empty() {
             self.redactor = Arc::new(self.redactor.with(new.iter().map(String::as_str)));
+            let long = new.iter().map(String::as_str).filter(|value| value.len() >= TYPED_BYTES_MIN);
+            self.typed = Arc::new(self.typed.with(long));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,6 +25,9 @@ pub struct Settings {
     /// The program and arguments that start a [`crate::reaper`]; None: no reaper, and commands survive a
     /// host that is killed.
     pub reaper: Option<Vec<OsString>>,
+    /// A locked file that the reaper keeps open until all commands are gone: whoever comes after us waits for its
+    /// lock before it begins commands of its own.
+    pub reaper_keeps: Option<Arc<File>>,
     /// What an isolated command must not see though it may lie in its working directory: the host's own files.
     pub hidden: Vec<PathBuf>,
     /// What a sandboxed command may read beside programs, libraries and its working directory.
@@ -46,6 +50,7 @@ impl Default for Settings {
             grace_ms: GRACE_MS,
             allow_hosts: Vec::new(),
             reaper: None,
+            reaper_keeps: None,
             hidden: Vec::new(),
             sandbox_read: Vec::new(),
             environment: BTreeMap::new(),

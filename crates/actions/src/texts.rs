@@ -3,11 +3,18 @@
 
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::TemplateTree;
-use wonder_core::template::Template;
+use wonder_core::template::{Budget, Template};
 use wonder_core::value::Value;
 
 pub(crate) fn render(template: &Template, field: &str, scope: &Value) -> Result<String, Failure> {
     template.render(scope).map_err(|error| bad_field(field, &error.message))
+}
+
+/// The texts of a list, all from one budget.
+pub(crate) fn render_all(texts: &[Template], field: &str, scope: &Value) -> Result<Vec<String>, Failure> {
+    let mut budget = Budget::default();
+    let rendered = texts.iter().map(|text| text.render_within(scope, &mut budget));
+    rendered.map(|text| text.map_err(|error| bad_field(field, &error.message))).collect()
 }
 
 pub(crate) fn render_tree(tree: &TemplateTree, field: &str, scope: &Value) -> Result<Value, Failure> {

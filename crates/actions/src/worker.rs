@@ -81,6 +81,12 @@ impl Worker {
         let _ = catch_unwind(AssertUnwindSafe(|| self.0.secrets.learn_names(graph)));
     }
 
+    /// Whether what somebody typed has a secret in it. It cannot be hidden, for it is needed as it is; so it is not to
+    /// be taken.
+    pub fn shows_secret(&self, typed: &Value) -> bool {
+        catch_unwind(AssertUnwindSafe(|| self.0.secrets.is_in(typed))).unwrap_or_default()
+    }
+
     /// Takes a task from its start to its one report. Always answers: a panic is a failure of kind
     /// `internal`. A future that is dropped stops what it started.
     pub async fn perform(&self, job: Job) -> TaskReport {

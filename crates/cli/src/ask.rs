@@ -1,34 +1,35 @@
 //! Asking a person for the fields of a form, one after the other, on a terminal. What does not fit is asked
 //! for again; nothing is sent before the person has seen the whole and said yes.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 
 use wonder_core::Value;
+use wonder_core::strict_json::{self, Why};
 use wonder_engine::GateView;
 
 use crate::form::{Field, FieldKind, fields, violations};
-use crate::typing::spoken;
-use crate::view::words::clean;
+use crate::text::{Text, text};
+use crate::typing::{number, spoken};
 
 /// The answer, or nothing if the person gave up or the input ended.
 pub(crate) fn ask(
     gate: &GateView,
     input: &mut dyn BufRead,
-    output: &mut dyn Write,
+    output: &mut dyn FnMut(&Text),
 ) -> io::Result<Option<Value>> {
     let mut talk = Talk { input, output };
-    talk.say(&clean(&gate.title))?;
+    talk.say(gate.title.as_str());
     for line in gate.body.iter().flat_map(|body| body.lines()) {
-        talk.say(&format!("  {}", clean(line)))?;
+        talk.say(text!("  {}", line));
     }
     loop {
         let Some(answer) = talk.answer(&gate.form)? else { return Ok(None) };
         let wrong = violations(&gate.form, &answer);
         if !wrong.is_empty() {
-            talk.say(&format!("this does not fit: {}", wrong.join("; ")))?;
+            talk.say(format!("this does not fit: {}", wrong.join("; ")));
             continue;
         }
-        talk.say(&format!("your answer: {answer}"))?;
+        talk.say(format!("your answer: {answer}"));
         match talk.yes_no("send it", Some(true))? {
             Some(true) => return Ok(Some(answer)),
             Some(false) => {}
@@ -39,21 +40,20 @@ pub(crate) fn ask(
 
 struct Talk<'t> {
     input: &'t mut dyn BufRead,
-    output: &'t mut dyn Write,
+    output: &'t mut dyn FnMut(&Text),
 }
 
 impl Talk<'_> {
-    fn say(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.output, "{text}")
+    fn say(&mut self, line: impl Into<Text>) {
+        (self.output)(&text!("{}\n", line.into()));
     }
 
     /// One line; none at the end of the input.
     fn line(&mut self, prompt: &str) -> io::Result<Option<String>> {
-        write!(self.output, "{prompt}: ")?;
-        self.output.flush()?;
+        (self.output)(&text!("{}: ", prompt));
         let mut line = String::new();
         if self.input.read_line(&mut line)? == 0 {
-            writeln!(self.output)?;
+            self.say("");
             return Ok(None);
         }
         Ok(Some(line.trim().to_owned()))
@@ -89,7 +89,7 @@ impl Talk<'_> {
     fn field(&mut self, field: &Field) -> io::Result<FieldInput> {
         if let FieldKind::Choice(choices) = &field.kind {
             for (at, choice) in choices.iter().enumerate() {
-                self.say(&format!("  {}) {}", at + 1, spoken(choice)))?;
+                self.say(format!("  {}) {}", at + 1, spoken(choice)));
             }
         }
         loop {
@@ -99,7 +99,7 @@ impl Talk<'_> {
             }
             match value_of(&field.kind, &line) {
                 Ok(value) => return Ok(FieldInput::Value(value)),
-                Err(expected) => self.say(&format!("  please type {expected}"))?,
+                Err(expected) => self.say(format!("  please type {expected}")),
             }
         }
     }
@@ -110,7 +110,7 @@ impl Talk<'_> {
             match (value_of(&FieldKind::YesNo, &line), default) {
                 (Ok(Value::Bool(yes)), _) => return Ok(Some(yes)),
                 (_, Some(default)) if line.is_empty() => return Ok(Some(default)),
-                _ => self.say("  please type y or n")?,
+                _ => self.say("  please type y or n"),
             }
         }
     }
@@ -124,7 +124,7 @@ enum FieldInput {
 }
 
 fn prompt(field: &Field) -> String {
-    let about = if field.about.is_empty() { String::new() } else { format!(" - {}", clean(&field.about)) };
+    let about = if field.about.is_empty() { String::new() } else { format!(" - {}", field.about) };
     let wanted = match &field.kind {
         FieldKind::YesNo => " (y/n)".to_owned(),
         FieldKind::Choice(choices) => format!(" (1-{})", choices.len()),
@@ -151,16 +151,13 @@ fn value_of(kind: &FieldKind, line: &str) -> Result<Value, String> {
             numbered.or_else(named).cloned().ok_or_else(|| format!("a number from 1 to {}", choices.len()))
         }
         FieldKind::Integer => line.parse().map(Value::Int).map_err(|_| "a whole number".to_owned()),
-        FieldKind::Number => match (line.parse::<i64>(), line.parse::<f64>()) {
-            (Ok(whole), _) => Ok(Value::Int(whole)),
-            (_, Ok(number)) if number.is_finite() => Ok(Value::Float(number)),
-            _ => Err("a number".to_owned()),
-        },
+        FieldKind::Number => number(line).ok_or_else(|| "a number".to_owned()),
         FieldKind::Text if line.is_empty() => Err("something".to_owned()),
         FieldKind::Text => Ok(Value::str(line)),
-        FieldKind::Json => {
-            Value::from_json_str(line).map_err(|_| "JSON; a text has quotes: \"text\"".to_owned())
-        }
+        FieldKind::Json => strict_json::read(line).map_err(|error| match error.why {
+            Why::NotJson => "JSON; a text has quotes: \"text\"".to_owned(),
+            Why::KeyTwice | Why::TooLarge => format!("something else: {error}; {}", error.help()),
+        }),
     }
 }
 
@@ -207,18 +204,10 @@ mod tests {
                 self.0.consume(amount);
             }
         }
-        struct Shared(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
-        impl Write for Shared {
-            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                self.0.borrow_mut().write(bytes)
-            }
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
-            }
-        }
-        let screen = std::rc::Rc::default();
+        let screen: std::rc::Rc<std::cell::RefCell<Vec<u8>>> = std::rc::Rc::default();
+        let mut output = |text: &Text| screen.borrow_mut().extend_from_slice(text.as_str().as_bytes());
         let mut input = Echo(std::io::Cursor::new(typed), std::rc::Rc::clone(&screen));
-        let answer = ask(&gate(form), &mut input, &mut Shared(std::rc::Rc::clone(&screen))).unwrap();
+        let answer = ask(&gate(form), &mut input, &mut output).unwrap();
         let shown = String::from_utf8(screen.borrow().clone()).unwrap();
         let sent = answer.map_or("nothing".to_owned(), |answer| answer.to_string());
         format!("{shown}--- sent: {sent}")

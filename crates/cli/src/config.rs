@@ -2,6 +2,7 @@
 //! or a value of the wrong kind is an error that names the file; nothing is guessed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
@@ -10,7 +11,10 @@ use wonder_core::time::parse_duration_ms;
 use wonder_host::{Period, ProjectBudget};
 
 use crate::fault::Fault;
+use crate::reading::{self, Bounded};
 
+/// Of a file of settings.
+const FILE_BYTES_MAX: usize = 1 << 20;
 /// How many tasks run at once unless somebody says otherwise.
 const TASKS_MAX: usize = 64;
 
@@ -27,7 +31,7 @@ pub(crate) struct Known {
 
 /// Each is also the variable `WONDER_NAME`, but for `projects`, which is a table.
 #[rustfmt::skip]
-pub(crate) const SETTINGS: [Known; 10] = [
+pub(crate) const SETTINGS: [Known; 11] = [
     Known { name: "home", form: "a path; relative to the file it stands in, `~/` is your home directory",
         default: "`~/.local/share/wonder`", about: "Where runs are kept.",
         example: "home = \"~/runs\"" },
@@ -44,6 +48,9 @@ pub(crate) const SETTINGS: [Known; 10] = [
     Known { name: "grace", form: "a duration with its unit", default: "`5s`",
         about: "How long a command may take to end when it is told to (SIGTERM), before it is ended (SIGKILL).",
         example: "grace = \"10s\"" },
+    Known { name: "storage_patience", form: "a duration with its unit", default: "`30s`",
+        about: "How long a run waits for a disk that is full or does not work before it is given up here; it goes on by itself if there is room by then, and with `wonder resume` later.",
+        example: "storage_patience = \"10m\"" },
     Known { name: "allow_hosts", form: "a list of names or addresses, each perhaps with `:port`", default: "none",
         about: "Private addresses that `http_request` may reach; public ones it may reach anyway.",
         example: "allow_hosts = [\"localhost:8000\", \"10.0.0.7\"]" },
@@ -109,6 +116,8 @@ pub(crate) struct Config {
     pub queue_timeout_ms: Option<u64>,
     /// How long a command may take to end when told to; the worker's own if absent.
     pub grace_ms: Option<u64>,
+    /// The host's own if absent.
+    pub storage_patience_ms: Option<u64>,
     pub allow_hosts: Vec<String>,
     pub sandbox_read: Vec<PathBuf>,
     /// Variables that commands are given though they are not ordinary.
@@ -122,15 +131,26 @@ pub(crate) struct Config {
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     pub environment: BTreeMap<String, String>,
+    /// Variables whose values are no UTF-8 text: a path may be one.
+    pub not_text: BTreeMap<String, OsString>,
     pub workdir: PathBuf,
 }
 
 impl Surroundings {
     pub(crate) fn real() -> Surroundings {
-        let text = |os: std::ffi::OsString| os.into_string().ok();
-        let environment =
-            std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
-        Surroundings { environment, workdir: std::env::current_dir().unwrap_or_default() }
+        let (mut environment, mut not_text) = (BTreeMap::new(), BTreeMap::new());
+        for (name, value) in std::env::vars_os() {
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(text) => environment.insert(name, text).map(OsString::from),
+                Err(value) => not_text.insert(name, value),
+            };
+        }
+        Surroundings { environment, not_text, workdir: std::env::current_dir().unwrap_or_default() }
+    }
+
+    pub(crate) fn path_variable(&self, name: &str) -> Option<PathBuf> {
+        self.variable(name).map(PathBuf::from).or_else(|| self.not_text.get(name).map(PathBuf::from))
     }
 
     fn variable(&self, name: &str) -> Option<&str> {
@@ -138,12 +158,12 @@ impl Surroundings {
     }
 
     fn person(&self) -> Option<PathBuf> {
-        self.variable("HOME").map(PathBuf::from)
+        self.path_variable("HOME")
     }
 
     /// A directory of the XDG kind: its variable, else its place below the home directory.
     fn xdg(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
-        let own = self.variable(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        let own = self.path_variable(variable).filter(|path| path.is_absolute());
         own.or_else(|| Some(self.person()?.join(below_home)))
     }
 }
@@ -155,6 +175,8 @@ struct Setting {
     place: String,
     /// What a relative path is relative to.
     base: PathBuf,
+    /// What stands there if it is no UTF-8 text; a path may be that, and nothing else.
+    not_text: Option<OsString>,
 }
 
 impl Setting {
@@ -181,6 +203,7 @@ impl Config {
             tasks_max,
             queue_timeout_ms: settings.duration("queue_timeout")?,
             grace_ms: settings.duration("grace")?,
+            storage_patience_ms: settings.duration("storage_patience")?,
             allow_hosts: settings.list("allow_hosts")?,
             sandbox_read: settings.paths("sandbox_read", around)?,
             pass_env: settings.list("pass_env")?,
@@ -211,7 +234,12 @@ impl Settings {
             let variable = variable_of(key);
             if let Some(text) = around.variable(&variable) {
                 let (place, base) = (format!("${variable}"), around.workdir.clone());
-                found.insert(key, Setting { value: Value::String(text.to_owned()), place, base });
+                let value = Value::String(text.to_owned());
+                found.insert(key, Setting { value, place, base, not_text: None });
+            } else if let Some(other) = around.not_text.get(&variable) {
+                let value = Value::String(other.to_string_lossy().into_owned());
+                let (place, base) = (format!("${variable}"), around.workdir.clone());
+                found.insert(key, Setting { value, place, base, not_text: Some(other.clone()) });
             }
         }
         Ok(Settings(found))
@@ -226,8 +254,12 @@ impl Settings {
     }
 
     fn path(&self, key: &str, around: &Surroundings) -> Result<Option<PathBuf>, Fault> {
-        let (Some(text), Some(setting)) = (self.text(key)?, self.0.get(key)) else { return Ok(None) };
-        Ok(Some(setting.path(text, around)))
+        let Some(setting) = self.0.get(key) else { return Ok(None) };
+        match (&setting.not_text, &setting.value) {
+            (Some(path), _) => Ok(Some(setting.base.join(path))),
+            (None, Value::String(text)) => Ok(Some(setting.path(text, around))),
+            (None, _) => Err(wrong(setting, "a text in quotes")),
+        }
     }
 
     fn paths(&self, key: &str, around: &Surroundings) -> Result<Vec<PathBuf>, Fault> {
@@ -277,6 +309,7 @@ impl Settings {
     fn list(&self, key: &str) -> Result<Vec<String>, Fault> {
         let Some(setting) = self.0.get(key) else { return Ok(Vec::new()) };
         let texts = match &setting.value {
+            _ if setting.not_text.is_some() => None,
             Value::String(text) => {
                 let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
                 Some(parts.map(str::to_owned).collect())
@@ -293,6 +326,7 @@ fn project(setting: &Setting, name: &str, value: &Value) -> Result<ProjectBudget
         value: value.clone(),
         place: format!("{}.{name}{key}", setting.place),
         base: PathBuf::new(),
+        not_text: None,
     };
     let Value::Table(table) = value else { return Err(wrong(&at("", value), "a table")) };
     let mut budget = ProjectBudget::default();
@@ -341,8 +375,13 @@ fn shown(value: &Value) -> String {
 /// The settings of a file; none if it is not there.
 fn file(path: &Path) -> Result<Vec<(&'static str, Setting)>, Fault> {
     let name = path.display();
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
+    let text = match reading::file(path, FILE_BYTES_MAX) {
+        Ok(Bounded::Whole(text)) => text,
+        Ok(Bounded::TooLong) => {
+            let message =
+                format!("{name}: it has more than {FILE_BYTES_MAX} bytes, the most that are read of it");
+            return Err(Fault::usage(message));
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(Fault::usage(format!("{name}: cannot read the settings: {error}"))),
     };
@@ -354,7 +393,7 @@ fn file(path: &Path) -> Result<Vec<(&'static str, Setting)>, Fault> {
         .map(|(key, value)| {
             let known = keys().find(|known| *known == key).ok_or_else(|| unknown(path, &key))?;
             let place = format!("{name}: {key}");
-            Ok((known, Setting { value, place, base: base.clone() }))
+            Ok((known, Setting { value, place, base: base.clone(), not_text: None }))
         })
         .collect()
 }
@@ -377,7 +416,7 @@ mod tests {
         let own = variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
         let environment =
             std::iter::once(home).chain(own).map(|(name, value)| (name.to_owned(), value)).collect();
-        Surroundings { environment, workdir: dir.join("desk") }
+        Surroundings { environment, not_text: BTreeMap::new(), workdir: dir.join("desk") }
     }
 
     fn write(path: PathBuf, text: &str) {
@@ -387,7 +426,7 @@ mod tests {
 
     fn told(dir: &Path, result: Result<Config, Fault>) -> String {
         let text = result.unwrap_err().render(Paint::NONE);
-        text.replace(&*dir.to_string_lossy(), "DIR")
+        text.as_str().replace(&*dir.to_string_lossy(), "DIR")
     }
 
     #[test]
@@ -442,10 +481,10 @@ mod tests {
         ");
         insta::assert_snapshot!(case("home = [", &[]), @"
         error: DIR/desk/wonder.toml: TOML parse error at line 1, column 9
-          |
-        1 | home = [
-          |         ^
-        unclosed array, expected `]`
+            |
+          1 | home = [
+            |         ^
+          unclosed array, expected `]`
         ");
     }
 
@@ -468,6 +507,8 @@ mod tests {
         assert_eq!((shown("durability"), plain.durable), ("`full`", true));
         let grace = wonder_actions::Settings::default().grace_ms;
         assert_eq!(parse_duration_ms(shown("grace").trim_matches('`')), Some(grace));
+        let patience = parse_duration_ms(shown("storage_patience").trim_matches('`'));
+        assert_eq!(patience, Some(wonder_host::STORAGE_PATIENCE_MS));
     }
 
     fn plain(dir: &Path) -> Config {

@@ -1,14 +1,13 @@
 //! What a person sees while a run goes on: a tree that is redrawn in place on a terminal, lines otherwise,
 //! nothing at all for programs.
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
-use console::{Term, measure_text_width};
 use wonder_core::Time;
 use wonder_engine::{Follow, Updates};
 
 use crate::screen::{Screen, now};
+use crate::text::{Text, text};
 use crate::view::frame::{Canvas, Output, frame};
 use crate::view::paint::Paint;
 use crate::view::plain::Narrator;
@@ -65,7 +64,7 @@ impl Display {
             Display::Silent => {}
             Display::Plain { narrator, logs } => {
                 *logs = last.max(*logs);
-                narrator.lines(updates).iter().for_each(|line| screen.say(line));
+                narrator.lines(updates).into_iter().for_each(|line| screen.say(line));
             }
             Display::Live(live) => {
                 live.logs = last.max(live.logs);
@@ -80,16 +79,16 @@ impl Display {
         if matches!(self, Display::Live(_)) { FRAME } else { Duration::from_secs(3_600) }
     }
 
-    pub(crate) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self, screen: &Screen) {
         if let Display::Live(live) = self {
-            live.draw(now());
+            live.draw(now(), screen);
         }
     }
 
     /// The last frame stays on the screen.
-    pub(crate) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self, screen: &Screen) {
         if let Display::Live(live) = self {
-            live.finish(now());
+            live.finish(now(), screen);
         }
     }
 }
@@ -103,7 +102,7 @@ pub(crate) struct Live {
     logs: u64,
     paint: Paint,
     /// What is on the screen.
-    drawn: Vec<String>,
+    drawn: Vec<Text>,
     not_before: Instant,
 }
 
@@ -120,34 +119,32 @@ impl Live {
         }
     }
 
-    fn draw(&mut self, at: Time) {
+    fn draw(&mut self, at: Time, screen: &Screen) {
         let begun = Instant::now();
         if begun < self.not_before || self.run_tree.root().seq == 0 {
             return;
         }
         let turn = usize::try_from(at.0 / SPINNER_MS).unwrap_or(0);
-        self.put(at, Some(turn));
+        self.put((at, Some(turn)), screen);
         self.not_before = begun + begun.elapsed() * SHARE;
     }
 
-    fn finish(&mut self, at: Time) {
+    fn finish(&mut self, at: Time, screen: &Screen) {
         if self.run_tree.root().seq > 0 {
-            self.put(at, None);
+            self.put((at, None), screen);
         }
     }
 
-    fn put(&mut self, now: Time, turn: Option<usize>) {
-        let (height, width) = Term::stderr().size();
+    fn put(&mut self, (now, turn): (Time, Option<usize>), screen: &Screen) {
+        let (height, width) = screen.size();
         // A line that fills the screen would make the terminal wrap: one column stays free.
-        let width = usize::from(width).saturating_sub(1).max(20);
-        let canvas = Canvas { width, height: usize::from(height).max(4), now, turn, paint: self.paint };
+        let width = width.saturating_sub(1).max(20);
+        let canvas = Canvas { width, height: height.max(4), now, turn, paint: self.paint };
         let lines = frame(&self.run_tree, &self.background, &self.output, canvas);
         if lines == self.drawn {
             return;
         }
-        let text = redraw(&self.drawn, &lines, width + 1);
-        let mut stderr = std::io::stderr().lock();
-        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+        screen.draw(&redraw(&self.drawn, &lines, width + 1));
         self.drawn = lines;
     }
 }
@@ -155,20 +152,13 @@ impl Live {
 /// From one frame to the next in one piece: back to its first line, each line over the old one, what is left
 /// of the old frame erased. Nothing is blank in between, so nothing flickers; terminals that know
 /// synchronised updates show the whole at once.
-fn redraw(old: &[String], new: &[String], width: usize) -> String {
+fn redraw(old: &[Text], new: &[Text], width: usize) -> Text {
     // A terminal that was made narrower has wrapped what was drawn wider.
-    let rows = |line: &String| measure_text_width(line).max(1).div_ceil(width);
+    let rows = |line: &Text| line.width().max(1).div_ceil(width);
     let up: usize = old.iter().map(rows).sum();
-    let mut text = String::from("\x1b[?2026h");
-    if up > 0 {
-        text.push_str(&format!("\x1b[{up}A\r"));
-    }
-    for line in new {
-        text.push_str(line);
-        text.push_str("\x1b[K\n");
-    }
-    text.push_str("\x1b[J\x1b[?2026l");
-    text
+    let back = if up > 0 { text!("\x1b[{}A\r", up) } else { Text::EMPTY };
+    let lines = Text::joined(new.iter().map(|line| text!("{}\x1b[K\n", line)), "");
+    text!("\x1b[?2026h{}{}\x1b[J\x1b[?2026l", back, lines)
 }
 
 #[cfg(test)]
@@ -177,9 +167,9 @@ mod tests {
 
     #[test]
     fn a_frame_is_drawn_over_the_one_before() {
-        let lines = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        assert_eq!(redraw(&[], &lines(&["a"]), 80), "\x1b[?2026ha\x1b[K\n\x1b[J\x1b[?2026l");
+        let lines = |texts: &[&str]| texts.iter().map(|text| Text::from(*text)).collect::<Vec<_>>();
+        assert_eq!(redraw(&[], &lines(&["a"]), 80).as_str(), "\x1b[?2026ha\x1b[K\n\x1b[J\x1b[?2026l");
         let next = redraw(&lines(&["a", "a line of twenty-four ch"]), &lines(&["b"]), 12);
-        assert_eq!(next, "\x1b[?2026h\x1b[3A\rb\x1b[K\n\x1b[J\x1b[?2026l");
+        assert_eq!(next.as_str(), "\x1b[?2026h\x1b[3A\rb\x1b[K\n\x1b[J\x1b[?2026l");
     }
 }

@@ -8,6 +8,7 @@ use wonder_spec::Diagnostics;
 use crate::exit::Exit;
 use crate::form::choices;
 use crate::hints::hint;
+use crate::text::{Text, text};
 use crate::view::paint::{Paint, Tone};
 
 #[derive(Debug)]
@@ -71,18 +72,18 @@ impl Fault {
     }
 
     /// For people.
-    pub(crate) fn render(&self, paint: Paint) -> String {
+    pub(crate) fn render(&self, paint: Paint) -> Text {
         let (code, message, help) = match self {
             Fault::Usage { message, help } => (None, message, help.clone()),
             Fault::Engine { error, run } => {
                 (Some(error.code.as_str()), &error.message, ways_out(error, run.as_deref()))
             }
-            Fault::Definition(problems) => return problems.render(paint.color),
+            Fault::Definition(problems) => return Text::drawn(&problems.render(paint.color)),
         };
         let title = code.map_or("error".to_owned(), |code| format!("error[{code}]"));
-        let mut text = format!("{}: {message}\n", paint.tone(Tone::Bad, &title));
+        let mut text = text!("{}: {}\n", paint.tone(Tone::Bad, title), paragraph(message));
         if let Some(help) = help {
-            text.push_str(&format!("{}: {help}\n", paint.tone(Tone::Active, "help")));
+            text.push(text!("{}: {}\n", paint.tone(Tone::Active, "help"), paragraph(&help)));
         }
         text
     }
@@ -106,6 +107,13 @@ impl Fault {
         }
         json!({ "error": error })
     }
+}
+
+/// With its lines after the first set in, so that none of them can be taken for one of ours.
+fn paragraph(text: &str) -> Text {
+    let block = Text::block(text);
+    let are_set_in = block.lines().skip(1).all(|line| line.as_str().starts_with("  "));
+    Text::joined(block.lines(), if are_set_in { "\n" } else { "\n  " })
 }
 
 impl From<EngineError> for Fault {

@@ -5,6 +5,8 @@ use wonder_core::RunStatus;
 use wonder_core::input::Operation;
 use wonder_engine::{Cause, EngineError};
 
+use crate::view::words::shell_word;
+
 /// A way out on this command line, if there is one that the error itself does not say. `run`: the one that was
 /// asked about, as it was typed.
 pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
@@ -13,9 +15,11 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         Cause::NoSuchRun { .. } => "wonder list shows what there is; `last` is the newest.",
         Cause::NoSuchGate { .. } | Cause::NoOpenGate { .. } => "wonder gates shows those that are open.",
         Cause::NoSuchVisit { run, .. } => {
-            return Some(format!("wonder show {run} -o json has each visit as its `token`."));
+            return Some(format!("wonder show {} -o json has each visit as its `token`.", shell_word(run)));
         }
-        Cause::NoSuchEvent { run, .. } => return Some(format!("wonder events {run} lists them.")),
+        Cause::NoSuchEvent { run, .. } => {
+            return Some(format!("wonder events {} lists them.", shell_word(run)));
+        }
         Cause::BadAnswer { .. } => "wonder gates -o json shows the form.",
         Cause::NobodyWaits { .. } => "wonder why RUN says what it waits for.",
         Cause::LogDoesNotFit => {
@@ -25,18 +29,26 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         Cause::WrongStatus { operation, status } => wrong_status(*operation, *status),
         Cause::GateClosed { .. } | Cause::AnsweredAlready { .. } => "wonder show RUN says how it stands.",
         Cause::DefinitionRefused { .. } => "wonder validate FILE says where.",
-        Cause::SetAside { run } => return Some(format!("Please report it with `wonder events {run}`.")),
+        Cause::SetAside { run } => {
+            return Some(format!("Please report it with `wonder events {}`.", shell_word(run)));
+        }
         Cause::OwnerSilent { .. } | Cause::StorageUnusable => {
             "Another directory can be named: WONDER_HOME=DIR."
         }
+        Cause::StorageDamaged | Cause::StorageGone => return None,
         Cause::DiskFull => "Then carry on: wonder resume RUN.",
         Cause::SeveralRuns { .. }
         | Cause::SeveralGates { .. }
         | Cause::BadRunInput { .. }
         | Cause::OtherWorkflow { .. }
+        | Cause::RequestReused { .. }
+        | Cause::SecretTyped { .. }
         | Cause::OtherVersion => return None,
+        Cause::OutcomeUnknown { run } => {
+            return Some(format!("Once there is room: wonder show {run} tells whether it was recorded."));
+        }
     };
-    Some(text.replace("RUN", run.unwrap_or("RUN")))
+    Some(text.replace("RUN", &run.map_or("RUN".to_owned(), shell_word)))
 }
 
 /// What fits the status that the run is in; never the verb that was just refused, nor one that would be.

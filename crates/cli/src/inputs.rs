@@ -1,15 +1,18 @@
 //! Values as they are typed: a JSON text, `@file`, `-` for stdin, `key=text` or `key:=JSON`. Several are laid
 //! over each other, the later over the earlier. What the text of a pair becomes is for the schema to say.
 
-use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
+use wonder_core::limits::Limits;
+use wonder_core::strict_json::Why;
 use wonder_core::time::parse_duration_ms;
 use wonder_core::value::Map;
-use wonder_core::{Time, Value};
+use wonder_core::{Time, Value, strict_json};
 
 use crate::fault::Fault;
 use crate::form;
+use crate::reading::{self, Bounded};
 use crate::typing::{self, Key};
 
 /// What something is typed for.
@@ -80,7 +83,7 @@ fn as_a_whole(wanted: &Wanted<'_>, text: &str) -> Option<Value> {
     let is_whole = !takes.anything && !takes.types.iter().any(|kind| kind == "object");
     let fits = |value: &Value| form::violations(wanted.schema, value).is_empty();
     let is_elsewhere = text == "-" || text.starts_with('@');
-    if !is_whole || is_elsewhere || Value::from_json_str(text).is_ok_and(|value| fits(&value)) {
+    if !is_whole || is_elsewhere || strict_json::read(text).is_ok_and(|value| fits(&value)) {
         return None;
     }
     takes.value(text).ok()
@@ -118,27 +121,33 @@ fn said(mut problems: Vec<Problem>) -> Fault {
 fn one(wanted: &Wanted<'_>, text: &str) -> Result<Value, Problem> {
     let name = wanted.name;
     if text == "-" {
-        let mut read = String::new();
-        let done = std::io::stdin().lock().read_to_string(&mut read);
-        done.map_err(|error| {
+        let read = reading::stdin(bytes_max()).map_err(|error| {
             (format!("{name} -: cannot read stdin: {error}"), "pipe JSON into it".to_owned())
         })?;
-        return parse(&format!("{name} - (stdin)"), &read);
+        return parse_bounded(&format!("{name} - (stdin)"), read);
     }
     if let Some(path) = text.strip_prefix('@') {
-        let read = std::fs::read_to_string(path).map_err(|error| {
+        let read = reading::file(Path::new(path), bytes_max()).map_err(|error| {
             let message = format!("{name} @{path}: cannot read the file: {error}");
             (message, "the path is relative to the working directory".to_owned())
         })?;
-        return parse(path, &read);
+        return parse_bounded(path, read);
     }
-    if let Ok(value) = Value::from_json_str(text) {
-        return Ok(value);
+    match strict_json::read(text) {
+        Ok(value) => return Ok(value),
+        Err(error) if error.why == Why::NotJson => {}
+        Err(error) => return Err((format!("{name}: {error}"), error.help().to_owned())),
     }
     match text.split_once('=') {
         Some((key, json)) if key.strip_suffix(':').is_some_and(is_path) => {
-            let value = parse(&wanted.typed(text), json).map_err(|(message, _)| {
-                (message, format!("behind := stands JSON; a text is written {}", key.replace(':', "=text")))
+            let value = strict_json::read(json).map_err(|error| {
+                let help = match error.why {
+                    Why::NotJson => {
+                        format!("behind := stands JSON; a text is written {}", key.replace(':', "=text"))
+                    }
+                    Why::KeyTwice | Why::TooLarge => error.help().to_owned(),
+                };
+                (format!("{}: {error}", wanted.typed(text)), help)
             })?;
             Ok(nested(&key[..key.len() - 1], value))
         }
@@ -175,10 +184,23 @@ fn paired(wanted: &Wanted<'_>, key: &str, text: &str) -> Result<Value, Problem> 
 }
 
 fn parse(place: &str, text: &str) -> Result<Value, Problem> {
-    Value::from_json_str(text).map_err(|error| {
-        let help = "JSON wants double quotes around keys and texts, and no comma at the end";
-        (format!("{place}: this is not JSON: {error}"), help.to_owned())
-    })
+    strict_json::read(text).map_err(|error| (format!("{place}: {error}"), error.help().to_owned()))
+}
+
+fn parse_bounded(place: &str, read: Bounded) -> Result<Value, Problem> {
+    match read {
+        Bounded::Whole(text) => parse(place, &text),
+        Bounded::TooLong => {
+            let message =
+                format!("{place}: it has more than {} bytes, the limit result_bytes_max", bytes_max());
+            Err((message, "keep what is large in a file, and give its path to the run".to_owned()))
+        }
+    }
+}
+
+/// Of a run's input, an answer or a payload.
+fn bytes_max() -> usize {
+    usize::try_from(Limits::default().result_bytes_max).unwrap_or(usize::MAX)
 }
 
 /// `a.b.c`: names between dots.
@@ -256,7 +278,7 @@ mod tests {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         match object(&Wanted::input(schema), &texts) {
             Ok(value) => Ok(value.to_string()),
-            Err(fault) => Err(fault.render(crate::view::paint::Paint::NONE)),
+            Err(fault) => Err(fault.render(crate::view::paint::Paint::NONE).to_string()),
         }
     }
 

@@ -15,6 +15,7 @@ mod form;
 mod hints;
 mod inputs;
 mod interrupts;
+mod reading;
 mod reference;
 mod screen;
 mod secrets;
@@ -22,21 +23,28 @@ mod session;
 mod sources;
 #[cfg(test)]
 mod stage;
+mod text;
 mod typing;
 mod verbs;
 mod view;
 
 use std::process::ExitCode;
 
-use args::{Cli, Verb};
+use args::{Cli, Format, Verb};
 use clap::Parser;
+use screen::Screen;
 use session::Session;
+use text::Text;
 use verbs::{act, answer, complete as completing, cost, explain, init, look, plan, run, stream, write};
+use wonder_core::visible;
 
 fn main() -> ExitCode {
     // Before anything is started that could look.
     wonder_actions::hide_from_other_processes();
-    let Cli { common, verb } = Cli::parse();
+    let Cli { common, verb } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_understood(error),
+    };
     let session = Session::new(&common, matches!(verb, Verb::Run(_)));
     let (screen, engine) = (&session.screen, &session);
     let done = match verb {
@@ -75,4 +83,23 @@ fn main() -> ExitCode {
         }
     };
     done.unwrap_or_else(|fault| screen.fault(&fault)).into()
+}
+
+/// Help, or what is wrong with the line. It is read a second time from words that can be said back.
+fn not_understood(error: clap::Error) -> ExitCode {
+    let words = std::env::args_os().map(|word| visible::line(&word.to_string_lossy()).into_owned());
+    let again = Cli::try_parse_from(words).err().filter(|again| again.kind() == error.kind());
+    let error = again.unwrap_or(error);
+    let screen = Screen::new(Format::Text);
+    let (rendered, paint) = (error.render(), if error.use_stderr() { screen.err } else { screen.out });
+    let text = match paint.color {
+        true => Text::drawn(&rendered.ansi().to_string()),
+        false => Text::block(&rendered.to_string()),
+    };
+    if error.use_stderr() {
+        screen.draw(&text);
+    } else {
+        let _ = screen.print(&text);
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -1,16 +1,20 @@
 //! The two streams we write to, and the one clock we read. Data goes to stdout, all else to stderr, colour
 //! only to a terminal. A reader that has gone away is no error: `wonder list | head` ends quietly.
+//!
+//! Nothing else writes to them, and nothing is written but [`Text`] and JSON: what came from outside has been cleaned.
+#![expect(clippy::disallowed_methods, reason = "the one place that writes")]
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 
 use console::Term;
 use serde::Serialize;
-use wonder_core::Time;
+use wonder_core::{Time, visible};
 
 use crate::args::Format;
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::text::Text;
 use crate::view::list::Page;
 use crate::view::paint::Paint;
 
@@ -53,7 +57,11 @@ impl Screen {
     }
 
     /// Data. What cannot be written because the reader has gone is not missed by anybody.
-    pub(crate) fn print(&self, text: &str) -> Result<(), Fault> {
+    pub(crate) fn print(&self, text: &Text) -> Result<(), Fault> {
+        self.write(text.as_str())
+    }
+
+    fn write(&self, text: &str) -> Result<(), Fault> {
         if self.gone.get() {
             return Ok(());
         }
@@ -71,33 +79,54 @@ impl Screen {
         }
     }
 
+    pub(crate) fn print_line(&self, line: impl Into<Text>) -> Result<(), Fault> {
+        let mut text = Text::EMPTY;
+        text.push_line(line);
+        self.print(&text)
+    }
+
     /// Nobody reads what we print: whoever only prints may stop.
     pub(crate) fn is_unread(&self) -> bool {
         self.gone.get()
     }
 
-    /// A value as JSON: to read on a terminal, on one line otherwise.
+    /// A value as JSON: to read on a terminal, on one line otherwise. The value is exact; characters that cannot be
+    /// seen are written as escapes.
     pub(crate) fn print_json(&self, value: &impl Serialize) -> Result<(), Fault> {
         let text = match self.stdout_is_terminal {
             true => serde_json::to_string_pretty(value),
             false => serde_json::to_string(value),
         };
-        let text = text.map_err(|error| wonder_engine::EngineError::internal(error.to_string()))?;
-        self.print(&format!("{text}\n"))
+        self.write_json(text)
     }
 
     /// One JSON line, whoever reads.
     pub(crate) fn print_json_line(&self, value: &impl Serialize) -> Result<(), Fault> {
-        let text = serde_json::to_string(value);
-        let text = text.map_err(|error| wonder_engine::EngineError::internal(error.to_string()))?;
-        self.print(&format!("{text}\n"))
+        self.write_json(serde_json::to_string(value))
+    }
+
+    fn write_json(&self, written: serde_json::Result<String>) -> Result<(), Fault> {
+        let json = written.map_err(|error| wonder_engine::EngineError::internal(error.to_string()))?;
+        self.write(&format!("{}\n", visible::json(&json)))
     }
 
     /// A word to the person; lost if nobody listens.
-    pub(crate) fn say(&self, text: &str) {
+    pub(crate) fn say(&self, line: impl Into<Text>) {
+        let mut text = Text::EMPTY;
+        text.push_line(line);
+        self.draw(&text);
+    }
+
+    /// The same as it is, without the line's end.
+    pub(crate) fn draw(&self, text: &Text) {
         let mut stderr = io::stderr().lock();
-        let _ = stderr.write_all(text.as_bytes());
-        let _ = stderr.write_all(b"\n");
+        let _ = stderr.write_all(text.as_str().as_bytes()).and_then(|()| stderr.flush());
+    }
+
+    /// Rows and columns of the terminal that stderr is.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let (height, width) = Term::stderr().size();
+        (height.into(), width.into())
     }
 
     /// Tells why it could not be done, and gives the code to leave with.

@@ -4,12 +4,16 @@
 //! All of the secrets file, and what variables hold that are called like secrets, is known to be one without being named.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use wonder_actions::{Secrets, holds_secret};
 
 use crate::config::Surroundings;
 use crate::fault::Fault;
+use crate::reading::{self, Bounded};
+
+const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// A variable that nobody names is taken for a secret by its name alone; a short value would be a word of any text.
 const GUESSED_BYTES_MIN: usize = 8;
@@ -63,9 +67,19 @@ enum Missing {
 
 fn pairs(path: &Path, missing: Missing) -> Result<BTreeMap<String, String>, Fault> {
     let name = path.display();
-    let lines = match dotenvy::from_path_iter(path) {
-        Ok(lines) => lines,
-        Err(error) if error.not_found() && missing == Missing::Fine => return Ok(BTreeMap::new()),
+    let text = match reading::file(path, FILE_BYTES_MAX) {
+        Ok(Bounded::Whole(text)) => text,
+        Ok(Bounded::TooLong) => {
+            let message =
+                format!("{name}: it has more than {FILE_BYTES_MAX} bytes, the most that are read of it");
+            return Err(Fault::usage(message).help("a line is NAME=value, and a secret is short"));
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::Fine => {
+            return Ok(BTreeMap::new());
+        }
+        Err(error) if missing == Missing::Fine => {
+            return Err(Fault::usage(format!("{name}: cannot read the file: {error}")));
+        }
         Err(_) => {
             let message = format!("{name}: cannot read the file that `secrets_file` names");
             return Err(Fault::usage(message).help("mend the path in wonder.toml or $WONDER_SECRETS_FILE"));
@@ -73,7 +87,7 @@ fn pairs(path: &Path, missing: Missing) -> Result<BTreeMap<String, String>, Faul
     };
     let mut found = BTreeMap::new();
     let mut last = None;
-    for line in lines {
+    for line in dotenvy::from_read_iter(text.as_bytes()) {
         // What dotenvy says shows the line, and with it what may be a secret.
         let (key, value) = line.map_err(|_| {
             let place = last.as_ref().map_or("at its beginning".to_owned(), |key| format!("after {key}"));
@@ -99,6 +113,7 @@ mod tests {
         std::fs::write(&file, "A=file\nB=file\nC='file and more'\n").unwrap();
         let around = Surroundings {
             environment: BTreeMap::from([("A".to_owned(), "environment".to_owned())]),
+            not_text: BTreeMap::new(),
             workdir: dir.path().to_owned(),
         };
         let found = Found::read(Some(&file), &around).unwrap();
@@ -124,8 +139,11 @@ mod tests {
         let variables =
             [("OPENAI_API_KEY", "sk-environment"), ("A_TOKEN", "short"), ("EDITOR", "vi-vi-vi-vi")];
         let environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let around =
-            Surroundings { environment: BTreeMap::from(environment), workdir: dir.path().to_owned() };
+        let around = Surroundings {
+            environment: BTreeMap::from(environment),
+            not_text: BTreeMap::new(),
+            workdir: dir.path().to_owned(),
+        };
         let known = Found::read(Some(&file), &around).unwrap().known();
         assert_eq!(known, ["of-the-file", "sk-environment", "dotenv-password"]);
     }
@@ -134,9 +152,13 @@ mod tests {
     fn an_unreadable_line_is_named_and_not_shown() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(".env"), "A=1\nB=very secret text\n").unwrap();
-        let around = Surroundings { environment: BTreeMap::new(), workdir: dir.path().to_owned() };
+        let around = Surroundings {
+            environment: BTreeMap::new(),
+            not_text: BTreeMap::new(),
+            workdir: dir.path().to_owned(),
+        };
         let text = Found::read(None, &around).unwrap_err().render(Paint::NONE);
-        insta::assert_snapshot!(text.replace(&*dir.path().to_string_lossy(), "DIR"), @"
+        insta::assert_snapshot!(text.as_str().replace(&*dir.path().to_string_lossy(), "DIR"), @"
         error: DIR/.env: a line after A is not KEY=value
         help: put values with blanks or quotes in single quotes
         ");
@@ -144,6 +166,6 @@ mod tests {
             Some(&dir.path().join("none")),
             &Surroundings { workdir: dir.path().join("elsewhere"), ..around },
         );
-        assert!(missing.unwrap_err().render(Paint::NONE).contains("`secrets_file` names"));
+        assert!(missing.unwrap_err().render(Paint::NONE).as_str().contains("`secrets_file` names"));
     }
 }

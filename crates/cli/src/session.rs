@@ -62,10 +62,16 @@ impl Session {
             let message = format!("--home {}: there is no such directory", config.home.display());
             return Err(Fault::usage(message).help("only `wonder run` makes a new one"));
         }
+        // Others find its owner by a path that is written down as text.
+        if config.home.to_str().is_none() {
+            let message = format!("the path of the home is no UTF-8 text: {}", config.home.display());
+            return Err(Fault::usage(message).help("name another: WONDER_HOME=DIR, or --home DIR"));
+        }
         let mut options = Options::new(config.home);
         options.durability = if config.durable { Durability::Full } else { Durability::Normal };
         options.tasks_max = config.tasks_max;
         options.queue_timeout_ms = config.queue_timeout_ms;
+        options.storage_patience_ms = config.storage_patience_ms.unwrap_or(options.storage_patience_ms);
         options.projects = config.projects;
         if purpose == Purpose::Act {
             let secrets = Found::read(config.secrets_file.as_deref(), &self.around)?;

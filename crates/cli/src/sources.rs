@@ -3,14 +3,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use wonder_actions::Worker;
 use wonder_core::def::Implementation;
-use wonder_spec::{Around, FileText, Files, Library, Reading, Unable, read_files};
+use wonder_spec::{Around, FILE_BYTES_MAX, FileText, Files, Library, Reading, Unable, read_files};
 
 use crate::fault::Fault;
+use crate::reading::{self, Bounded};
 
 const STDIN: &str = "(stdin)";
 
@@ -51,10 +51,14 @@ impl Disk {
     /// A file that was named on the command line.
     pub(crate) fn given(&self, path: &Path) -> Result<FileText, Fault> {
         if path == Path::new("-") {
-            let mut text = String::new();
-            let done = std::io::stdin().lock().read_to_string(&mut text);
-            done.map_err(|error| Fault::usage(format!("-: cannot read stdin: {error}")))?;
+            let text = reading::stdin(FILE_BYTES_MAX).map_err(|error| error.to_string()).and_then(whole);
+            let text = text.map_err(|why| Fault::usage(format!("-: cannot read stdin: {why}")))?;
             return Ok(FileText { name: STDIN.to_owned(), text });
+        }
+        // Files are known by their names, to those who call them and to those who look a run up.
+        if path.to_str().is_none() {
+            let message = format!("{}: the name of this file is no UTF-8 text", path.display());
+            return Err(Fault::usage(message).help("rename it, or pipe it in: `wonder run - < FILE`"));
         }
         self.read(path).map_err(|why| {
             let message = format!("{}: cannot read the file: {why}", path.display());
@@ -63,7 +67,7 @@ impl Disk {
     }
 
     fn read(&self, path: &Path) -> Result<FileText, String> {
-        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let text = reading::file(path, FILE_BYTES_MAX).map_err(|error| error.to_string()).and_then(whole)?;
         let known = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let name = path.to_string_lossy().into_owned();
         let name = self.0.borrow_mut().entry(known).or_insert(name).clone();
@@ -75,6 +79,15 @@ impl Files for Disk {
     fn open(&self, path: &str, from: &str) -> Result<FileText, String> {
         let beside = Path::new(from).parent().filter(|_| from != STDIN).unwrap_or(Path::new(""));
         self.read(&tidy(&beside.join(path)))
+    }
+}
+
+fn whole(read: Bounded) -> Result<String, String> {
+    match read {
+        Bounded::Whole(text) => Ok(text),
+        Bounded::TooLong => {
+            Err(format!("it has more than {FILE_BYTES_MAX} bytes, the most that are read of a file"))
+        }
     }
 }
 

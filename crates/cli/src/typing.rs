@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use wonder_core::Value;
 use wonder_core::problem::nearest;
 use wonder_core::schema::resolve;
+use wonder_core::{Value, strict_json};
 
 /// How deep `anyOf` and its like are followed.
 const DEPTH_MAX: usize = 8;
@@ -115,12 +115,11 @@ impl Takes {
             return Ok(Value::str(text));
         }
         let whole = || text.parse().ok().map(Value::Int);
-        let number = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float);
-        let json = |kind: &str| Value::from_json_str(text).ok().filter(|value| value.type_name() == kind);
+        let json = |kind: &str| strict_json::read(text).ok().filter(|value| value.type_name() == kind);
         let read = |kind: &String| match kind.as_str() {
             "boolean" => text.parse().ok().map(Value::Bool),
             "integer" => whole(),
-            "number" => whole().or_else(number),
+            "number" => number(text),
             "null" => (text == "null").then_some(Value::Null),
             "array" => json("list"),
             "object" => json("map"),
@@ -171,6 +170,12 @@ impl Takes {
     }
 }
 
+/// A number as it is written, exactly: a whole one that no 64-bit integer is would be another as a float.
+pub(crate) fn number(text: &str) -> Option<Value> {
+    let float = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float);
+    text.parse().ok().map(Value::Int).or_else(|| float().filter(|_| text.contains(['.', 'e', 'E'])))
+}
+
 /// A value as it is said: a text without its quotes.
 pub(crate) fn spoken(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
@@ -211,6 +216,8 @@ mod tests {
             (r#"{"type":"number"}"#, "1.10", Ok("1.1")),
             (r#"{"type":"number"}"#, "7", Ok("7")),
             (r#"{"type":"number"}"#, "NaN", Err("a number")),
+            (r#"{"type":"number"}"#, "9223372036854775808", Err("a number")),
+            (r#"{"type":"number"}"#, "1e19", Ok("1e+19")),
             (r#"{"type":"integer"}"#, "7", Ok("7")),
             (r#"{"type":"integer"}"#, "7.5", Err("a whole number")),
             (r#"{"type":"boolean"}"#, "true", Ok("true")),

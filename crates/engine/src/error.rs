@@ -73,6 +73,10 @@ pub enum Cause {
     NobodyWaits {
         event: String,
     },
+    /// What was typed has a secret in it, and would be stored as it is.
+    SecretTyped {
+        what: String,
+    },
     /// The operation does not fit the run's status.
     WrongStatus {
         operation: Operation,
@@ -98,11 +102,23 @@ pub enum Cause {
     OwnerSilent {
         process: Option<u32>,
     },
+    /// Something else was asked under the same id before.
+    RequestReused {
+        id: String,
+    },
+    /// It may have been recorded, or will be: asking for the run tells.
+    OutcomeUnknown {
+        run: String,
+    },
     /// Two processes of different versions met.
     OtherVersion,
     /// The storage is not one of ours, was written by a newer version, or cannot be reached here.
     StorageUnusable,
     DiskFull,
+    /// What is stored is damaged: waiting does not help.
+    StorageDamaged,
+    /// The directory of the storage was deleted or replaced while it was in use.
+    StorageGone,
 }
 
 /// Stable: programs branch on these words.
@@ -257,12 +273,27 @@ impl EngineError {
     }
 
     /// The process that owns the storage took the question and gave no answer.
-    pub fn owner_silent(process: u32, seconds: u64) -> EngineError {
-        let message =
-            format!("process {process} has not answered for {seconds} s; whether it was done is not known");
+    pub fn owner_silent(process: Option<u32>, seconds: u64) -> EngineError {
+        let who = process.map_or_else(|| "the owner".to_owned(), |process| format!("process {process}"));
+        let message = format!("{who} has not answered for {seconds} s; whether it was done is not known");
         EngineError::new(ErrorCode::Storage, message)
             .help("If it is stopped, let it go on or end it; its runs are safe.")
-            .because(Cause::OwnerSilent { process: Some(process) })
+            .because(Cause::OwnerSilent { process })
+    }
+
+    /// `what`: `the input`, `the answer`, `the event`.
+    pub fn secret_typed(what: &str) -> EngineError {
+        let message = format!("{what} has a secret in it, and would be stored as it is");
+        EngineError::new(ErrorCode::BadInput, message)
+            .help("Nothing was stored. Let the file name it where it is used: {{ secret.NAME }}.")
+            .because(Cause::SecretTyped { what: what.to_owned() })
+    }
+
+    pub fn request_reused(id: &str) -> EngineError {
+        let message = format!("something else was asked under the request id {id} before");
+        EngineError::new(ErrorCode::Conflict, message)
+            .help("Nothing was changed. An id is for one request: choose another for this one.")
+            .because(Cause::RequestReused { id: id.to_owned() })
     }
 
     /// `why`: what of the run's past the new definition could not have done.

@@ -59,7 +59,7 @@ typed! {
     #[doc = "Starts a run; when this returns it will not be lost."]
     start(start: Start) -> Box<RunView> = Request::Start(Box::new(start)) => Run;
     #[doc = "Cancels, kills, pauses, resumes or retries a run."]
-    act(run: String, act: Act) -> Box<RunView> = Request::Act { run, act } => Run;
+    act(run: String, act: Act) -> Box<RunView> = Request::Act { request_id: None, run, act } => Run;
     #[doc = "A new run that goes on from the last dispatch of a node of another."]
     fork(fork: Fork) -> Box<RunView> = Request::Fork(Box::new(fork)) => Run;
     #[doc = "Answers a gate."]

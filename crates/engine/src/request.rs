@@ -17,6 +17,9 @@ use crate::view::{GateDetails, GateView, RunRow, RunView, Status, Updates, Visit
 pub enum Request {
     Start(Box<Start>),
     Act {
+        /// See [`Request::id_mut`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
         run: String,
         act: Act,
     },
@@ -64,6 +67,32 @@ pub enum Request {
     Learnt {
         workflow: String,
     },
+}
+
+impl Request {
+    /// The id under which asking twice does it once and gets the same answer, chosen by whoever asks; of a start and
+    /// a fork it is the id of the run that they make. None for what changes nothing.
+    pub fn id_mut(&mut self) -> Option<&mut Option<String>> {
+        match self {
+            Request::Start(start) => Some(&mut start.id),
+            Request::Fork(fork) => Some(&mut fork.id),
+            Request::Act { request_id, .. } => Some(request_id),
+            Request::Answer(answer) => Some(&mut answer.request_id),
+            Request::Signal(signal) => Some(&mut signal.request_id),
+            Request::Find { .. }
+            | Request::FindAt { .. }
+            | Request::Visit { .. }
+            | Request::List(_)
+            | Request::Gates { .. }
+            | Request::Gate { .. }
+            | Request::Follow(_)
+            | Request::Why { .. }
+            | Request::Wait { .. }
+            | Request::Definition { .. }
+            | Request::SameDefinition { .. }
+            | Request::Learnt { .. } => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -187,6 +216,9 @@ pub enum Act {
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Answer {
+    /// See [`Request::id_mut`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// `RUN:NUMBER`, or as much of it as is unique.
     pub gate: String,
     pub answer: Value,
@@ -195,6 +227,9 @@ pub struct Answer {
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Signal {
+    /// See [`Request::id_mut`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     pub run: String,
     pub event: String,
     pub key: Value,

@@ -8,7 +8,7 @@ use wonder_lang::def::{Isolation, MockUsage, ModelProfile, Name, ShellLimits};
 use wonder_lang::error::ErrorKind;
 use wonder_lang::expr::EvalError;
 use wonder_lang::schema::Schema;
-use wonder_lang::template::Template;
+use wonder_lang::template::{Budget, Template};
 use wonder_lang::value::{Map, Value};
 
 use crate::Action;
@@ -35,22 +35,36 @@ pub enum TemplateTree {
 }
 
 impl TemplateTree {
-    /// The JSON with every text rendered. The one way to fill such a field.
+    /// The JSON with every text rendered, all from one budget. The one way to fill such a field.
     pub fn render(&self, scope: &Value) -> Result<Value, EvalError> {
+        self.render_within(scope, &mut Budget::default())
+    }
+
+    fn render_within(&self, scope: &Value, budget: &mut Budget) -> Result<Value, EvalError> {
         match self {
-            TemplateTree::Text(template) => template.render(scope).map(Value::from),
+            TemplateTree::Text(template) => template.render_within(scope, budget).map(Value::from),
             TemplateTree::Literal(value) => Ok(value.clone()),
             TemplateTree::List(items) => {
-                let items = items.iter().map(|item| item.render(scope));
+                let items = items.iter().map(|item| item.render_within(scope, budget));
                 Ok(Value::from(items.collect::<Result<Vec<_>, _>>()?))
             }
             TemplateTree::Map(entries) => {
                 let mut map = Map::new();
                 for (key, tree) in entries {
-                    map.insert(key.clone(), tree.render(scope)?);
+                    map.insert(key.clone(), tree.render_within(scope, budget)?);
                 }
                 Ok(Value::from(map))
             }
+        }
+    }
+
+    /// Whether every text in it stands for itself.
+    pub fn is_plain(&self) -> bool {
+        match self {
+            TemplateTree::Text(template) => template.is_plain(),
+            TemplateTree::Literal(_) => true,
+            TemplateTree::List(items) => items.iter().all(TemplateTree::is_plain),
+            TemplateTree::Map(entries) => entries.iter().all(|(_, tree)| tree.is_plain()),
         }
     }
 }
@@ -94,6 +108,17 @@ pub struct HttpSpec {
 #[derive(Clone, Debug)]
 pub struct MockSpec {
     pub outcomes: Vec<MockOutcomeSpec>,
+}
+
+impl MockSpec {
+    /// Whether to play it is to render nothing.
+    pub fn is_plain(&self) -> bool {
+        self.outcomes.iter().all(|outcome| {
+            let message = outcome.error.as_ref().and_then(|error| error.message.as_ref());
+            outcome.output.as_ref().is_none_or(TemplateTree::is_plain)
+                && message.is_none_or(Template::is_plain)
+        })
+    }
 }
 
 #[derive(Clone, Debug, Default)]

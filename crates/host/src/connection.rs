@@ -4,6 +4,7 @@
 //! own runs to be carried on. Whoever holds it sees an engine that goes on.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,7 +18,7 @@ use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue
 use crate::embedded::{Drive, Embedded};
 use crate::executor::{Executor, ExecutorSetup};
 use crate::host::Host;
-use crate::lock::{self, Claim, Owner, Ownership};
+use crate::lock::{self, Claim, Commands, Owner, Ownership};
 use crate::private;
 use crate::shared::Shared;
 use crate::socket::{self, Remote, SocketServer};
@@ -119,7 +120,7 @@ impl Connection {
     /// The process that owns the database, if it is another one.
     pub async fn owner(&self) -> Option<u32> {
         match &*self.access.read().await {
-            Access::Asking(_, owner) => Some(owner.pid),
+            Access::Asking(_, owner) => owner.pid,
             _ => None,
         }
     }
@@ -171,13 +172,10 @@ impl Connection {
     }
 
     async fn asked(&self, mut asked: Embedded) -> Reply<Response> {
-        // Named here, so that asking twice starts one.
-        let id = match &mut asked {
-            Embedded::Ask { request: Request::Start(start), .. } => Some(&mut start.id),
-            Embedded::Ask { request: Request::Fork(fork), .. } => Some(&mut fork.id),
-            _ => None,
-        };
-        if let Some(id) = id {
+        // Named here, so that asking twice does it once.
+        if let Embedded::Ask { request, .. } = &mut asked
+            && let Some(id) = request.id_mut()
+        {
             id.get_or_insert_with(|| ulid::Ulid::generate().to_string());
         }
         loop {
@@ -264,19 +262,16 @@ async fn act(options: &Options) -> Reply<Access> {
             Claim::Taken(owner) => {
                 last = owner.or(last);
                 if let Some(owner) = &last
-                    && let Some(remote) = reached(owner).await
+                    && let Some((remote, owner)) = reached(owner).await
                 {
-                    return Ok(Access::Asking(remote, owner.clone()));
+                    return Ok(Access::Asking(remote, owner));
                 }
             }
         }
         tokio::time::sleep(TRY_EVERY).await;
     }
-    let process = last.as_ref().map(|owner| owner.pid);
-    let who = match &last {
-        None => "another process".to_owned(),
-        Some(owner) => format!("process {}, since {},", owner.pid, wonder_core::Time(owner.since).to_text()),
-    };
+    let process = last.as_ref().and_then(|owner| owner.pid);
+    let who = last.as_ref().map_or_else(|| "another process".to_owned(), Owner::name);
     let message = format!("{who} owns {} but does not answer", options.home.display());
     Err(EngineError::new(ErrorCode::Storage, message)
         .help("Nothing was changed. If it is stopped, let it go on or end it; its runs are safe.")
@@ -284,15 +279,16 @@ async fn act(options: &Options) -> Reply<Access> {
 }
 
 /// The owner, if it answers: a process that is stopped holds its lock and its socket, and says nothing.
-async fn reached(owner: &Owner) -> Option<Remote> {
+async fn reached(owner: &Owner) -> Option<(Remote, Owner)> {
     private::refuse_link(&owner.socket).ok()?;
-    let remote = Remote::new(owner);
-    remote.answers().await.then_some(remote)
+    let mut remote = Remote::new(owner);
+    let pid = remote.find_process().await?;
+    Some((remote, Owner { pid: Some(pid), ..owner.clone() }))
 }
 
 async fn look(options: &Options) -> Reply<Access> {
     if let Some(owner) = lock::owner(&options.home)
-        && let Some(remote) = reached(&owner).await
+        && let Some((remote, owner)) = reached(&owner).await
     {
         return Ok(Access::Asking(remote, owner));
     }
@@ -308,7 +304,10 @@ fn bring_forward(options: &Options) -> Reply<()> {
         return Ok(());
     }
     // Whoever owns it by now has done it.
-    let Claim::Mine(ownership) = lock::claim(&options.home)? else { return Ok(()) };
+    let claim = lock::claim(&options.home).map_err(|error| {
+        error.help("An older version wrote it, and it is brought forward first: let somebody look who may write there.")
+    })?;
+    let Claim::Mine(ownership) = claim else { return Ok(()) };
     Writer::open(&options.home, options.durability)?.close();
     drop(ownership);
     Ok(())
@@ -327,7 +326,7 @@ fn fire_overdue(options: &Options) -> Reply<()> {
     // Somebody else may own it by now, or the directory cannot be written: then they do not fire here.
     let Ok(Claim::Mine(ownership)) = lock::claim(&options.home) else { return Ok(()) };
     let Ok(store) = Writer::open(&options.home, options.durability) else { return Ok(()) };
-    let mut driver = driver(options, store, Shared::default(), queue())?;
+    let mut driver = driver(options, store, Shared::default(), (queue(), None))?;
     driver.fire_overdue();
     driver.store.close();
     drop(ownership);
@@ -340,7 +339,8 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     let counters = store.counters.clone();
     let shared = Shared::default();
     let (queue, inbox) = queue();
-    let driver = driver(options, store, shared.clone(), (queue.clone(), inbox))?;
+    let commands = lock::commands(&options.home)?;
+    let driver = driver(options, store, shared.clone(), ((queue.clone(), inbox), Some(commands)))?;
     let host = Host::new(options, Some(queue.clone()), shared.clone());
     let moved = queue.clone();
     options.clock.on_move(move || {
@@ -354,8 +354,23 @@ fn own(options: &Options, ownership: Ownership) -> Reply<Owned> {
     Ok(Owned { host, driver: queue, thread, server, shared, counters, ownership })
 }
 
-fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Queue, Inbox)) -> Reply<Driver> {
+/// `commands`: the file that says whether any live, for who begins some.
+fn driver(
+    options: &Options,
+    store: Writer,
+    shared: Shared,
+    ((queue, inbox), commands): ((Queue, Inbox), Option<(File, Commands)>),
+) -> Reply<Driver> {
     let mut worker = options.worker.clone();
+    let mut waits_for_commands = false;
+    if let Some((file, commands)) = commands {
+        let file = Arc::new(file);
+        waits_for_commands = commands == Commands::MayLive;
+        if waits_for_commands {
+            tell_when_gone(file.clone(), queue.clone())?;
+        }
+        worker.reaper_keeps = Some(file);
+    }
     // Through its socket any workflow could be started, in its database all of them can be read.
     let home = std::path::absolute(&options.home).unwrap_or_else(|_| options.home.clone());
     worker.hidden.extend([home, lock::socket_path(&options.home)?]);
@@ -368,6 +383,7 @@ fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Que
         driver: queue,
         clock: options.clock.clone(),
         performer: options.performer.clone(),
+        waits_for_commands,
     });
     let (clock, now) = (options.clock.clone(), options.clock.now());
     let mut budgets = ProjectBudgets::default();
@@ -375,7 +391,18 @@ fn driver(options: &Options, store: Writer, shared: Shared, (queue, inbox): (Que
         let spent = store.reader().spent(project, budget.per.first_day(now))?;
         budgets.insert(project.as_str().into(), *budget, spent, now);
     }
-    Driver::new(DriverSetup { store, executor, shared, inbox, budgets, clock })
+    let storage_patience = Duration::from_millis(options.storage_patience_ms);
+    Driver::new(DriverSetup { store, executor, shared, inbox, budgets, clock, storage_patience })
+}
+
+fn tell_when_gone(commands: Arc<File>, driver: Queue) -> Reply<()> {
+    let wait = move || {
+        // An error is as good as an end: there is nothing to wait for then.
+        drop(commands.lock());
+        driver.send(HostEvent::CommandsGone);
+    };
+    let thread = std::thread::Builder::new().name("wonder-commands".to_owned()).spawn(wait);
+    thread.map(drop).map_err(|error| EngineError::internal(format!("no thread to wait on: {error}")))
 }
 
 impl Owned {

@@ -19,10 +19,11 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wonder_actions::{Job, OutputLine, Sink, Stream, Worker};
 use wonder_core::command::TaskOrder;
-use wonder_core::def::{Effect, Implementation, Name};
+use wonder_core::def::{Effect, Name};
 use wonder_core::event::TokenId;
-use wonder_core::graph::Task;
+use wonder_core::graph::{Coordinated, Task, Work};
 use wonder_core::input::{TaskOutcome, TaskReport};
+use wonder_core::template::Template;
 use wonder_engine::{LogLine, LogStream};
 
 use crate::clock::Clock;
@@ -47,6 +48,8 @@ pub(crate) struct Executor {
     queue_timeout: Option<Duration>,
     grace: Duration,
     leaving: bool,
+    /// Commands of an owner before us may still live: what they do is not to be done twice at once.
+    waits_for_commands: bool,
     clock: Clock,
     /// Performs tasks instead of the worker.
     performer: Option<Arc<dyn TaskPerformer>>,
@@ -82,12 +85,13 @@ pub(crate) struct ExecutorSetup {
     pub(crate) driver: Queue,
     pub(crate) clock: Clock,
     pub(crate) performer: Option<Arc<dyn TaskPerformer>>,
+    pub(crate) waits_for_commands: bool,
 }
 
 impl Executor {
     pub(crate) fn new(setup: ExecutorSetup) -> Executor {
-        let ExecutorSetup { runtime, worker, tasks_max, queue_timeout, grace, driver, clock, performer } =
-            setup;
+        let ExecutorSetup { runtime, worker, tasks_max, queue_timeout, grace, driver, .. } = setup;
+        let ExecutorSetup { clock, performer, waits_for_commands, .. } = setup;
         Executor {
             runtime,
             worker,
@@ -99,6 +103,7 @@ impl Executor {
             queue_timeout,
             grace,
             leaving: false,
+            waits_for_commands,
             clock,
             performer,
             kept_back: BTreeMap::new(),
@@ -130,7 +135,8 @@ impl Executor {
             return None;
         }
         let ordered = Ordered { key, order, task, workdir, cancel };
-        if self.places_taken < self.places && self.line.is_empty() {
+        let free = !self.waits_for_commands && self.places_taken < self.places;
+        if free && self.line.is_empty() {
             return self.take_place(ordered);
         }
         self.line.join(ordered, Instant::now());
@@ -195,11 +201,17 @@ impl Executor {
 
     /// Free places go to those in line; what they do at once is reported.
     pub(crate) fn fill_places(&mut self, reports: &mut VecDeque<HostEvent>) {
-        while self.places_taken < self.places
+        while !self.waits_for_commands
+            && self.places_taken < self.places
             && let Some(next) = self.line.next()
         {
             reports.extend(self.take_place(next));
         }
+    }
+
+    /// The commands of owners before us are gone.
+    pub(crate) fn commands_gone(&mut self) {
+        self.waits_for_commands = false;
     }
 
     /// Tasks that have waited for a place as long as they may are given up.
@@ -257,11 +269,14 @@ impl Executor {
     }
 }
 
-/// Whether beginning it takes no time worth mentioning: no process, no connection.
+/// Whether beginning it takes no time worth mentioning: no process, no connection, no text to render.
 fn is_light(task: &Task) -> bool {
-    task.steps.iter().all(|step| {
-        let implementation = &step.action.def.implementation;
-        matches!(implementation, Implementation::Mock(_)) || step.action.coordinated.is_some()
+    task.steps.iter().all(|step| match (&step.action.work, &step.action.coordinated) {
+        (Some(Work::Mock(mock)), _) => mock.is_plain(),
+        (_, Some(Coordinated::Assert(assertion))) => {
+            assertion.message.as_ref().is_none_or(Template::is_plain)
+        }
+        (_, coordinated) => coordinated.is_some(),
     })
 }
 

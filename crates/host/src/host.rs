@@ -19,7 +19,7 @@ use crate::driver::{
 use crate::embedded::{Drive, Embedded};
 use crate::project::{self, ProjectBudget};
 use crate::readers::Readers;
-use crate::shared::{ALL_RUNS, Shared, Watcher};
+use crate::shared::{ALL_RUNS, Shared, Trouble, Watcher};
 use crate::store::{self, Reader, StoredRun};
 use crate::{Clock, Options};
 
@@ -129,9 +129,9 @@ impl Host {
                 let id = fork.id.get_or_insert_with(|| ulid::Ulid::generate().to_string()).clone();
                 self.found(driven(Request::Fork(fork)), id).await
             }
-            Request::Act { run, act } => {
+            Request::Act { request_id, run, act } => {
                 let run = self.resolve(run).await?;
-                self.found(driven(Request::Act { run: run.clone(), act }), run).await
+                self.found(driven(Request::Act { request_id, run: run.clone(), act }), run).await
             }
             Request::Signal(mut signal) => {
                 signal.run = self.resolve(signal.run).await?;
@@ -142,11 +142,26 @@ impl Host {
                 let run = answer.gate.rsplit_once(':').map(|(run, _)| run.to_owned()).unwrap_or_default();
                 self.found(driven(Request::Answer(answer)), run).await
             }
-            Request::Answer(answer) => {
-                let gate = self.gate(answer.gate).await?;
+            Request::Answer(mut answer) => {
+                let gate = match self.gate(std::mem::take(&mut answer.gate)).await {
+                    Ok(gate) => gate,
+                    // It may be this very answer that closed it.
+                    Err(error) => return self.done_before(answer.request_id, drive).await?.ok_or(error),
+                };
                 let run = gate.rsplit_once(':').map(|(run, _)| run.to_owned()).unwrap_or_default();
                 self.found(driven(Request::Answer(Answer { gate, ..answer })), run).await
             }
+        }
+    }
+
+    /// The answer to something that was asked before, if it was done.
+    async fn done_before(&self, request_id: Option<String>, drive: Drive) -> Reply<Option<Response>> {
+        let Some(id) = request_id else { return Ok(None) };
+        let Some((_, run)) = self.read(move |_, reader| reader.request(&id)).await? else { return Ok(None) };
+        let run = run.to_string();
+        match drive {
+            Drive::On => self.found(Embedded::Adopt { run: run.clone() }, run).await.map(Some),
+            Drive::Off => self.view(run).await.map(Some),
         }
     }
 
@@ -175,12 +190,17 @@ impl Host {
     }
 
     async fn told(&self, asked: Embedded) -> Reply<Option<Response>> {
-        if let Some(error) = self.0.shared.stalled() {
+        let trouble = self.0.shared.trouble();
+        if let Some(Trouble { error, lasts: true }) = trouble {
             return Err(error);
         }
+        let finds = matches!(asked, Embedded::Ask { request: Request::Find { .. }, .. });
+        if finds && trouble.is_some() {
+            // The driver waits for the disk; what is stored can be read.
+            return Ok(None);
+        }
         let Some(driver) = &self.0.driver else {
-            let reads =
-                matches!(asked, Embedded::Ask { request: Request::Find { .. } | Request::Wait { .. }, .. });
+            let reads = finds || matches!(asked, Embedded::Ask { request: Request::Wait { .. }, .. });
             return if reads { Ok(None) } else { Err(EngineError::internal("this process only reads")) };
         };
         driver.ask(asked).await
@@ -336,8 +356,8 @@ impl Host {
             if news || over || Instant::now() >= until {
                 return Ok(Response::Updates(updates));
             }
-            if let Some(error) = self.0.shared.stalled() {
-                return Err(error);
+            if let Some(trouble) = self.0.shared.trouble() {
+                return Err(trouble.error);
             }
             self.listen(&watcher, until).await;
         }

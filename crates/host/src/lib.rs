@@ -48,6 +48,8 @@ pub struct Options {
     pub tasks_max: usize,
     /// A task that waits for a worker longer than this fails; off if absent.
     pub queue_timeout_ms: Option<u64>,
+    /// How long commits that fail are tried again before whoever waits for them is told.
+    pub storage_patience_ms: u64,
     pub worker: wonder_actions::Settings,
     /// What projects may spend.
     pub projects: BTreeMap<String, ProjectBudget>,
@@ -57,6 +59,9 @@ pub struct Options {
     pub performer: Option<Arc<dyn TaskPerformer>>,
 }
 
+/// Shorter than another process waits for an answer.
+pub const STORAGE_PATIENCE_MS: u64 = 30_000;
+
 impl Options {
     pub fn new(home: impl Into<PathBuf>) -> Options {
         Options {
@@ -64,6 +69,7 @@ impl Options {
             durability: Durability::Full,
             tasks_max: 64,
             queue_timeout_ms: None,
+            storage_patience_ms: STORAGE_PATIENCE_MS,
             worker: wonder_actions::Settings::default(),
             projects: BTreeMap::new(),
             clock: Clock::System,

@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wonder_engine::Reply;
 
 use crate::driver::busy;
-use crate::store;
+use crate::store::{self, Reading};
 
 /// Queries at once.
 const READERS_MAX: usize = 32;
@@ -19,7 +18,7 @@ const WAITING_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Readers {
     home: PathBuf,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Reading>>,
     turns: Arc<Semaphore>,
     waiting: AtomicUsize,
     waiting_max: usize,
@@ -53,7 +52,7 @@ impl Readers {
     }
 
     /// A connection; None if there is no database yet. Whoever is done with it gives it back.
-    pub(crate) fn connection(&self) -> Reply<Option<Connection>> {
+    pub(crate) fn connection(&self) -> Reply<Option<Reading>> {
         let kept = self.idle().pop();
         match kept {
             Some(connection) => Ok(Some(connection)),
@@ -61,11 +60,13 @@ impl Readers {
         }
     }
 
-    pub(crate) fn give_back(&self, connection: Connection) {
-        self.idle().push(connection);
+    pub(crate) fn give_back(&self, connection: Reading) {
+        if !connection.is_snapshot {
+            self.idle().push(connection);
+        }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Reading>> {
         // Connections are whole whatever a thread was doing.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -21,8 +21,15 @@ struct Parts {
     driven: Mutex<BTreeSet<Name>>,
     /// Runs that wait for a place among runs, and who holds those places.
     waiting_for_places: Mutex<BTreeMap<Name, Vec<Name>>>,
-    /// Why nothing can be written just now.
-    stalled: Mutex<Option<EngineError>>,
+    trouble: Mutex<Option<Trouble>>,
+}
+
+/// Why nothing can be written just now.
+#[derive(Clone, Debug)]
+pub(crate) struct Trouble {
+    pub(crate) error: EngineError,
+    /// It has lasted so long that whoever asks for a change is told.
+    pub(crate) lasts: bool,
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -79,12 +86,12 @@ impl Shared {
         held(&self.0.waiting_for_places).get(run).cloned()
     }
 
-    pub(crate) fn stalled(&self) -> Option<EngineError> {
-        held(&self.0.stalled).clone()
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        held(&self.0.trouble).clone()
     }
 
-    pub(crate) fn stall(&self, why: Option<EngineError>) {
-        *held(&self.0.stalled) = why;
+    pub(crate) fn set_trouble(&self, trouble: Option<Trouble>) {
+        *held(&self.0.trouble) = trouble;
     }
 }
 

@@ -156,7 +156,7 @@ async fn answer(line: &str, host: &Host, reader: &mut BufReader<OwnedReadHalf>) 
 #[derive(Debug)]
 pub(crate) struct Remote {
     socket: PathBuf,
-    process: u32,
+    process: Option<u32>,
     /// Connections that nobody uses just now.
     idle: Mutex<Vec<BufReader<UnixStream>>>,
 }
@@ -170,11 +170,14 @@ impl Remote {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether its process answers at all: one that is stopped is there and does not.
-    pub(crate) async fn answers(&self) -> bool {
+    /// Its process, if that answers at all: one that is stopped is there and does not.
+    pub(crate) async fn find_process(&mut self) -> Option<u32> {
         // An owner of another version does not know the question; that is an answer too.
         let asked = self.exchange(&Embedded::Hello);
-        matches!(tokio::time::timeout(HELLO_WITHIN, asked).await, Ok(Ok(_)))
+        tokio::time::timeout(HELLO_WITHIN, asked).await.ok()?.ok()?;
+        let peer = self.idle().last().and_then(|stream| stream.get_ref().peer_cred().ok()?.pid());
+        self.process = peer.and_then(|pid| u32::try_from(pid).ok()).or(self.process);
+        self.process
     }
 
     pub(crate) async fn asked(&self, asked: Embedded) -> Reply<Response> {

@@ -15,10 +15,14 @@ pub enum ErrorKind {
     Network,
     RateLimited,
     ProviderError,
+    Overloaded,
+    Auth,
     HttpStatus,
     ShellExit,
     ModelRefused,
     ContentFiltered,
+    ContextTooLong,
+    OutputTruncated,
     ContractViolation,
     QualityBelowThreshold,
     AssertionFailed,
@@ -36,15 +40,19 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    pub const ALL: [ErrorKind; 22] = [
+    pub const ALL: [ErrorKind; 26] = [
         ErrorKind::Timeout,
         ErrorKind::Network,
         ErrorKind::RateLimited,
         ErrorKind::ProviderError,
+        ErrorKind::Overloaded,
+        ErrorKind::Auth,
         ErrorKind::HttpStatus,
         ErrorKind::ShellExit,
         ErrorKind::ModelRefused,
         ErrorKind::ContentFiltered,
+        ErrorKind::ContextTooLong,
+        ErrorKind::OutputTruncated,
         ErrorKind::ContractViolation,
         ErrorKind::QualityBelowThreshold,
         ErrorKind::AssertionFailed,
@@ -67,10 +75,14 @@ impl ErrorKind {
             ErrorKind::Network => "network",
             ErrorKind::RateLimited => "rate_limited",
             ErrorKind::ProviderError => "provider_error",
+            ErrorKind::Overloaded => "overloaded",
+            ErrorKind::Auth => "auth",
             ErrorKind::HttpStatus => "http_status",
             ErrorKind::ShellExit => "shell_exit",
             ErrorKind::ModelRefused => "model_refused",
             ErrorKind::ContentFiltered => "content_filtered",
+            ErrorKind::ContextTooLong => "context_too_long",
+            ErrorKind::OutputTruncated => "output_truncated",
             ErrorKind::ContractViolation => "contract_violation",
             ErrorKind::QualityBelowThreshold => "quality_below_threshold",
             ErrorKind::AssertionFailed => "assertion_failed",
@@ -94,13 +106,17 @@ impl ErrorKind {
             ErrorKind::Timeout => "It took longer than its timeout.",
             ErrorKind::Network => "No connection, or it broke.",
             ErrorKind::RateLimited => "A server asked to be called less often (429).",
-            ErrorKind::ProviderError => "A model's provider failed or is overloaded.",
+            ErrorKind::ProviderError => "A model's provider failed, or answered what cannot be understood.",
+            ErrorKind::Overloaded => "A model's provider has too much to do.",
+            ErrorKind::Auth => "A model's provider does not accept the key, or there is none.",
             ErrorKind::HttpStatus => "A server answered with a status that `expect` does not have.",
             ErrorKind::ShellExit => {
                 "A command ended with an exit code that `expect_exit` does not have, or could not be started."
             }
             ErrorKind::ModelRefused => "A model declined to answer.",
             ErrorKind::ContentFiltered => "A provider's filter held the answer back.",
+            ErrorKind::ContextTooLong => "More was sent to a model than it can read at once.",
+            ErrorKind::OutputTruncated => "A model's answer ended at `max_tokens` before it was whole.",
             ErrorKind::ContractViolation => "A value does not fit its schema.",
             ErrorKind::QualityBelowThreshold => "A score is below `score_at_least`.",
             ErrorKind::AssertionFailed => "What `assert` says is not so, or a step's condition said `fail`.",
@@ -267,7 +283,10 @@ impl Failure {
     /// themselves. A mistake in the request, an exit code or a timeout is none of these.
     pub fn is_infrastructural(&self) -> bool {
         match self.kind {
-            ErrorKind::Network | ErrorKind::RateLimited | ErrorKind::ProviderError => true,
+            ErrorKind::Network
+            | ErrorKind::RateLimited
+            | ErrorKind::ProviderError
+            | ErrorKind::Overloaded => true,
             ErrorKind::HttpStatus => self.status.is_some_and(|status| status >= 500),
             _ => false,
         }

@@ -167,14 +167,6 @@ pub fn minimal(mut reads: Vec<Read>) -> Vec<Read> {
     reads
 }
 
-impl Read {
-    /// Splits `a.b.c` at its dots.
-    pub(crate) fn parse(text: &str) -> Read {
-        let mut keys = text.split('.').map(Arc::from);
-        Read { root: keys.next().unwrap_or_default(), path: keys.collect() }
-    }
-}
-
 impl fmt::Display for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.root)?;

@@ -13,10 +13,12 @@ pub mod limits;
 pub mod path;
 pub mod problem;
 pub mod schema;
+pub mod strict_json;
 pub mod template;
 pub mod terms;
 pub mod time;
 pub mod value;
+pub mod visible;
 
 pub use error::{ErrorKind, Failure};
 pub use time::Time;

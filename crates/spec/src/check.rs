@@ -7,7 +7,7 @@ use wonder_core::foreign::{Place, foreign};
 use wonder_core::problem::nearest;
 
 use crate::codes;
-use crate::diagnostics::Diagnostic;
+use crate::diagnostics::{Diagnostic, PROBLEMS_MAX};
 use crate::place::Span;
 use crate::scalar::{MoneyError, duration_ms, micros, permille};
 use crate::shape::{Choice, Form, Found, Key, Shape, Word, all_shapes, kind_key, stored_kinds};
@@ -70,7 +70,8 @@ impl Checker<'_> {
                 None => guessed.extend(self.unknown_key(entry, shape)),
             }
         }
-        if !entries.partial {
+        // Beyond so many nothing is guessed, so that nothing can be said to be missing.
+        if !entries.partial && self.problems.len() <= PROBLEMS_MAX {
             self.missing(node, shape, &guessed, outer);
         }
         self.broken |= self.problems.len() > before && ROUTING.contains(&shape.name);
@@ -102,6 +103,12 @@ impl Checker<'_> {
     /// The key it was taken for, if any.
     fn unknown_key(&mut self, entry: &Entry<'_>, shape: &'static Shape) -> Option<&'static str> {
         let what = shape.called();
+        let message = format!("{what} has no key `{}`", entry.key);
+        // Of so many most are counted, not shown: what each could have meant is not worth the time.
+        if self.problems.len() > PROBLEMS_MAX {
+            self.report(Diagnostic::error(codes::UNKNOWN_KEY, entry.key_span, message));
+            return None;
+        }
         let known = shape.all_keys().map(|key| key.name);
         let meant = foreign(Place::Key(shape.plain_name()), &entry.key);
         let near = nearest(&entry.key, known);
@@ -110,7 +117,6 @@ impl Checker<'_> {
             (None, Some(near)) => format!("did you mean `{near}`?"),
             (None, None) => elsewhere(&entry.key).unwrap_or_else(|| known_keys(shape)),
         };
-        let message = format!("{what} has no key `{}`", entry.key);
         self.report(
             Diagnostic::error(codes::UNKNOWN_KEY, entry.key_span, message)
                 .label(format!("not a key of {what}"))
@@ -188,7 +194,7 @@ impl Checker<'_> {
                             format!("`{key}` needs `{other}`"),
                         )
                         .label(format!("`{other}` is missing"))
-                        .help(format!("add `{other}: ...` beside it")),
+                        .help(format!("add `{other}: ...` beside it, or leave `{key}` out")),
                     );
                 }
             }

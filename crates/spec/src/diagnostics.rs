@@ -1,24 +1,27 @@
 //! Problems as people see them: all of a file's, in file order, underlined, with a way out.
 //!
-//! Rendering never fails and never prints more than a screenful per problem, however long a line is.
+//! Rendering never fails and never prints more than a screenful per problem, however long a line is; and nothing of
+//! what a file holds can paint on the screen.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use miette::{
-    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
-    SourceSpan, SpanContents,
-};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 use wonder_core::problem::{Code, Severity};
+use wonder_core::visible;
 
 use crate::place::{Lines, Span};
+use crate::snippet::Snippet;
 
-/// How many problems are rendered; the rest are counted. JSON has all of them.
+/// How many problems are kept; those after are counted.
+pub const PROBLEMS_MAX: usize = 1_000;
+/// How many of them are rendered. JSON has all that are kept.
 const RENDERED_MAX: usize = 50;
 /// Columns of a rendered report.
 const WIDTH: usize = 100;
-/// Characters of a line shown before and after what is underlined, where the line is longer.
-const LINE_BYTES_MAX: usize = 160;
+/// Characters of a message, a label, a help, or of the text that a problem is about.
+const SAID_CHARS_MAX: usize = 1_000;
 
 /// One problem, with its place in the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +69,16 @@ impl Diagnostic {
         self
     }
 
+    /// What it says may hold what the file holds, which may be long.
+    fn shorten(&mut self) {
+        let texts = [&mut self.message, &mut self.label].into_iter().chain(&mut self.help);
+        for text in texts.chain(self.also.iter_mut().map(|(_, label)| label)) {
+            if let Cow::Owned(short) = cut(text) {
+                *text = short;
+            }
+        }
+    }
+
     pub(crate) fn also(mut self, span: Span, label: impl Into<String>) -> Diagnostic {
         self.also.push((span, label.into()));
         self
@@ -77,7 +90,7 @@ impl Diagnostic {
 pub(crate) struct Source {
     pub name: String,
     pub text: String,
-    lines: Lines,
+    pub lines: Lines,
 }
 
 impl Source {
@@ -86,7 +99,7 @@ impl Source {
     }
 
     /// The part of a span that is on its first line.
-    fn first_line(&self, span: Span) -> Span {
+    pub(crate) fn first_line(&self, span: Span) -> Span {
         let text = span.of(&self.text);
         let line = text.split('\n').next().unwrap_or("").trim_end();
         Span::new(span.start as usize, span.start as usize + line.len())
@@ -98,6 +111,8 @@ impl Source {
 pub struct Diagnostics {
     sources: Vec<Arc<Source>>,
     list: Vec<Diagnostic>,
+    /// How many were found beyond those that are kept.
+    more: usize,
 }
 
 impl Diagnostics {
@@ -114,7 +129,10 @@ impl Diagnostics {
                 kept.push(problem);
             }
         }
-        Diagnostics { sources, list: kept }
+        let more = kept.len().saturating_sub(PROBLEMS_MAX);
+        kept.truncate(PROBLEMS_MAX);
+        kept.iter_mut().for_each(Diagnostic::shorten);
+        Diagnostics { sources, list: kept, more }
     }
 
     fn source(&self, problem: &Diagnostic) -> &Source {
@@ -125,8 +143,9 @@ impl Diagnostics {
         self.list.iter()
     }
 
+    /// How many there are, those that are only counted too.
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.list.len() + self.more
     }
 
     pub fn is_empty(&self) -> bool {
@@ -157,13 +176,13 @@ impl Diagnostics {
             .without_cause_chain();
         let mut out = String::new();
         for problem in self.list.iter().take(RENDERED_MAX) {
-            let report = Report { source: self.source(problem), problem };
+            let report = Report { snippet: Snippet::of(self.source(problem), problem), problem };
             if handler.render_report(&mut out, &report).is_err() {
-                out.push_str(&format!("{}: {}\n", problem.code, problem.message));
+                out.push_str(&format!("{}: {}\n", problem.code, visible::block(&problem.message)));
             }
             out.push('\n');
         }
-        out.push_str(&self.summary());
+        out.push_str(&visible::line(&self.summary()));
         out.push('\n');
         let first = self.list.iter().find(|problem| problem.severity == Severity::Error);
         if let Some(first) = first.or(self.list.first()) {
@@ -176,6 +195,7 @@ impl Diagnostics {
     pub fn summary(&self) -> String {
         let errors = self.list.iter().filter(|p| p.severity == Severity::Error).count();
         let warnings = self.list.len() - errors;
+        let more = if self.more > 0 { format!(", and {} more", self.more) } else { String::new() };
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let found = match (errors, warnings) {
             (0, 0) => "no problems".to_owned(),
@@ -186,15 +206,20 @@ impl Diagnostics {
         let mut files: Vec<&str> = self.list.iter().map(|problem| &*self.source(problem).name).collect();
         files.dedup();
         let files = if files.is_empty() { self.file_name().to_owned() } else { files.join(", ") };
-        match self.list.len().checked_sub(RENDERED_MAX) {
-            Some(more @ 1..) => format!("{found} in {files} ({more} not shown)"),
+        match self.len().checked_sub(RENDERED_MAX) {
+            Some(hidden @ 1..) => format!("{found}{more} in {files} ({hidden} not shown)"),
             _ => format!("{found} in {files}"),
         }
     }
 
-    /// For programs: a list with every field, lines and columns from 1, offsets in bytes.
+    /// For programs: a list with every field, lines and columns from 1, offsets in bytes. Where there are more than
+    /// are kept, the last entry says how many.
     pub fn to_json(&self) -> serde_json::Value {
-        self.list.iter().map(|problem| self.problem_to_json(problem)).collect()
+        let message = format!("there are {} more problems", self.more);
+        let more = (self.more > 0).then(|| {
+            serde_json::json!({"file": self.file_name(), "code": "more", "severity": "error", "message": message})
+        });
+        self.list.iter().map(|problem| self.problem_to_json(problem)).chain(more).collect()
     }
 
     fn problem_to_json(&self, problem: &Diagnostic) -> serde_json::Value {
@@ -219,7 +244,8 @@ impl Diagnostics {
         json["message"] = problem.message.as_str().into();
         json["label"] = problem.label.as_str().into();
         json["help"] = problem.help.clone().into();
-        json["text"] = self.source(problem).first_line(problem.span.unwrap_or_default()).of(text).into();
+        let underlined = self.source(problem).first_line(problem.span.unwrap_or_default());
+        json["text"] = cut(underlined.of(text)).into();
         json["also"] = also.collect();
         json
     }
@@ -258,13 +284,14 @@ fn severity_word(severity: Severity) -> &'static str {
 /// What `miette` draws.
 #[derive(Debug)]
 struct Report<'d> {
-    source: &'d Source,
+    /// None: it is about the file as a whole.
+    snippet: Option<Snippet>,
     problem: &'d Diagnostic,
 }
 
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem.message)
+        f.write_str(&visible::block(&self.problem.message))
     }
 }
 
@@ -283,73 +310,22 @@ impl miette::Diagnostic for Report<'_> {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.problem.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        let help = self.problem.help.as_ref()?;
+        Some(Box::new(visible::block(help)))
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.problem.span.is_some().then_some(self.source as &dyn SourceCode)
+        self.snippet.as_ref().map(|snippet| snippet as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let labelled = |span: Span, label: &str, primary: bool| {
-            let span = self.source.first_line(span);
-            let range = (span.start as usize, (span.end - span.start) as usize);
-            let label = (!label.is_empty()).then(|| label.to_owned());
-            if primary {
-                LabeledSpan::new_primary_with_span(label, range)
-            } else {
-                LabeledSpan::new_with_span(label, range)
-            }
-        };
-        let own = labelled(self.problem.span?, &self.problem.label, true);
-        let also = self.problem.also.iter().map(move |(span, label)| labelled(*span, label, false));
-        Some(Box::new(std::iter::once(own).chain(also)))
+        Some(Box::new(self.snippet.as_ref()?.labels()))
     }
 }
 
-/// Finds lines by its table, so that a problem at the end of ten megabytes costs no scan, and cuts lines
-/// that no screen could hold.
-impl SourceCode for Source {
-    fn read_span<'a>(
-        &'a self,
-        span: &SourceSpan,
-        before: usize,
-        after: usize,
-    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let text = &self.text;
-        let (from, to) = (span.offset().min(text.len()), (span.offset() + span.len()).min(text.len()));
-        let first = self.lines.line(from).saturating_sub(before);
-        let last = self.lines.line(to) + after;
-        let (mut start, mut end) = (self.lines.start(first, text), self.lines.start(last + 1, text));
-        let mut line = first;
-        if before == 0 || from - start > LINE_BYTES_MAX * (before + 1) {
-            line = self.lines.line(from);
-            start = if before == 0 { from } else { boundary(text, from.saturating_sub(LINE_BYTES_MAX / 4)) };
-            start = start.max(self.lines.start(line, text));
-        }
-        if end.saturating_sub(to) > LINE_BYTES_MAX * (after + 1) {
-            let line_end = self.lines.start(self.lines.line(to) + 1, text);
-            end = line_end.min(boundary(text, to + LINE_BYTES_MAX));
-        }
-        let column = if before == 0 { self.lines.position(from, text).1 - 1 } else { 0 };
-        let data = &text.as_bytes()[start..end];
-        let range = SourceSpan::from((start, end - start));
-        Ok(Box::new(MietteSpanContents::new_named(
-            self.name.clone(),
-            data,
-            range,
-            line,
-            column,
-            last - first + 1,
-        )))
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SAID_CHARS_MAX) {
+        Some((at, _)) => Cow::Owned(format!("{}…", &text[..at])),
+        None => Cow::Borrowed(text),
     }
-}
-
-/// The nearest start of a character at or before `at`.
-fn boundary(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }

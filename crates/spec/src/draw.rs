@@ -14,6 +14,7 @@ pub use overlay::{Mark, Overlay, Stand};
 use wonder_core::def::{On, Strategy};
 use wonder_core::graph::names::items_of;
 use wonder_core::graph::{Graph, Join, Node, Perform, Response, Rule, Source, Spread, Transition, UnitIx};
+use wonder_core::visible;
 
 /// How many characters of an expression a label shows.
 const LABEL_CHARS_MAX: usize = 48;
@@ -323,12 +324,11 @@ fn dot_shape(work: &str) -> (&'static str, &'static str) {
 /// Mermaid reads quotes, HTML and `#` in labels: all of them as entities.
 fn mermaid_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in visible::line(text).chars() {
         match c {
             '"' | '#' | '<' | '>' | '&' | '`' | '|' | '\\' | ';' => {
                 let _ = write!(out, "#{};", u32::from(c));
             }
-            c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
     }
@@ -336,5 +336,5 @@ fn mermaid_text(text: &str) -> String {
 }
 
 fn dot_text(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace(['\n', '\r'], " ")
+    visible::line(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

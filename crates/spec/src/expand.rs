@@ -2,6 +2,7 @@
 //! read again, it gives the same definitions.
 
 use wonder_core::def::Bundle;
+use wonder_core::visible;
 
 use crate::scalar::{Plain, plain};
 use crate::tree::{self, Data, Node};
@@ -252,12 +253,12 @@ impl Item {
     }
 }
 
-/// A text as it is if YAML takes it so, else in JSON's quotes, which are YAML's too.
+/// A text as it is if YAML takes it so, else in JSON's quotes, which are YAML's too, with what cannot be seen as escapes.
 fn scalar(text: &str) -> String {
     let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-');
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if begins && text.chars().all(simple) && plain(text) == Plain::Word {
         return text.to_owned();
     }
-    serde_json::Value::from(text).to_string()
+    visible::yaml(&serde_json::Value::from(text).to_string()).into_owned()
 }

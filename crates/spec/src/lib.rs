@@ -31,12 +31,13 @@ mod resolve;
 mod scalar;
 mod schema;
 mod shape;
+mod snippet;
 mod syntax;
 mod tree;
 mod unused;
 mod within;
 
-pub use diagnostics::{Diagnostic, Diagnostics};
+pub use diagnostics::{Diagnostic, Diagnostics, PROBLEMS_MAX};
 pub use draw::{Mark, Overlay, Stand, dot, dot_of_run, mermaid, mermaid_of_run};
 pub use expand::{expand, from_stored, stored};
 pub use explain::{all as explained, explain};

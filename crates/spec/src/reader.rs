@@ -146,7 +146,7 @@ fn too_large(source: &str) -> Option<Diagnostic> {
     if source.len() <= FILE_BYTES_MAX {
         return None;
     }
-    let message = format!("the file has {} bytes; at most {FILE_BYTES_MAX} are read", source.len());
+    let message = format!("the file has more than {FILE_BYTES_MAX} bytes, the most that are read");
     Some(Diagnostic { span: None, ..Diagnostic::error(codes::TOO_LARGE, Span::default(), message) })
 }
 

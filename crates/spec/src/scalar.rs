@@ -11,6 +11,8 @@ pub(crate) enum Plain {
     Bool(bool),
     Int(i64),
     Float(f64),
+    /// A whole number that no 64-bit integer is, so that as a float it would be another.
+    TooLarge,
     Word,
 }
 
@@ -34,11 +36,7 @@ fn number(text: &str) -> Plain {
         _ if digits.starts_with(['+', '-']) => Plain::Word,
         Ok(number) => Plain::Int(number),
         Err(_) if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) => Plain::Word,
-        Err(_) => Plain::Float(
-            digits
-                .chars()
-                .fold(0.0, |sum, c| sum * f64::from(radix) + f64::from(c.to_digit(radix).unwrap_or(0))),
-        ),
+        Err(_) => Plain::TooLarge,
     };
     if let Some(digits) = text.strip_prefix("0o") {
         return radix(digits, 8);
@@ -52,7 +50,7 @@ fn number(text: &str) -> Plain {
         return Plain::Float(if negative { f64::NEG_INFINITY } else { f64::INFINITY });
     }
     if !unsigned.is_empty() && unsigned.bytes().all(|b| b.is_ascii_digit()) {
-        return text.parse().map_or_else(|_| float(text), Plain::Int);
+        return text.parse().map_or(Plain::TooLarge, Plain::Int);
     }
     if is_float(unsigned) { float(text) } else { Plain::Word }
 }
@@ -150,7 +148,10 @@ mod tests {
         assert_eq!(plain("0xfF"), Plain::Int(255));
         assert_eq!(plain("1."), Plain::Float(1.0));
         assert_eq!(plain("-.5e3"), Plain::Float(-500.0));
-        assert_eq!(plain("9223372036854775808"), Plain::Float(9223372036854775808.0));
+        assert_eq!(plain("9223372036854775807"), Plain::Int(i64::MAX));
+        for text in ["9223372036854775808", "-9223372036854775809", "0xffffffffffffffff"] {
+            assert_eq!(plain(text), Plain::TooLarge, "{text}");
+        }
     }
 
     #[test]

@@ -173,3 +173,11 @@ pub(crate) fn duplicate_key(first: &Entry<'_>, again: &Entry<'_>) -> Diagnostic 
         .also(first.key_span, "first here")
         .help("keep one of them")
 }
+
+/// As a float it would silently be another number.
+pub(crate) fn too_large(span: Span, text: &str) -> Diagnostic {
+    let message = format!("`{text}` is beyond the whole numbers that are kept exactly");
+    Diagnostic::error(codes::NOT_JSON, span, message)
+        .label(format!("expected a number from {} to {}", i64::MIN, i64::MAX))
+        .help("if its digits matter, put it in quotes, as a text; if not, write it with an exponent: 1e19")
+}

@@ -10,7 +10,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
 use wonder_core::value::{Map as ValueMap, Value};
 
 use crate::codes;
-use crate::diagnostics::Diagnostic;
+use crate::diagnostics::{Diagnostic, PROBLEMS_MAX};
 use crate::place::{Marks, Span, join_surrogates};
 use crate::scalar::{Plain, plain};
 use crate::syntax;
@@ -222,6 +222,7 @@ impl<'s> Builder<'s> {
         let mut parser = Parser::new_from_str(prepared);
         while let Some(next) = parser.next_event() {
             let (event, span) = next.map_err(|error| self.syntax(&error))?;
+            self.patience()?;
             let (start, end) = (self.marks.byte(span.start.index()), self.marks.byte(span.end.index()));
             match event {
                 Event::Scalar(text, style, anchor, tag) => {
@@ -244,6 +245,14 @@ impl<'s> Builder<'s> {
             }
         }
         Ok(())
+    }
+
+    /// A text with so many problems is probably no workflow at all.
+    fn patience(&self) -> Result<(), Stop> {
+        let Some(last) = self.forest.problems.get(PROBLEMS_MAX) else { return Ok(()) };
+        let span = last.span.unwrap_or_default();
+        let message = format!("the file has more than {PROBLEMS_MAX} problems");
+        Err(stop(Diagnostic::error(codes::SYNTAX, span, message).label("reading stopped here")))
     }
 
     fn syntax(&self, error: &ScanError) -> Stop {
@@ -415,6 +424,13 @@ impl<'s> Builder<'s> {
                 self.forest.problems.push(problem.help("if a text is meant, put it in quotes"));
                 Data::Bad
             }
+            Plain::TooLarge => match text.parse() {
+                Ok(number) if known == Some("float") => Data::Float(number),
+                _ => {
+                    self.forest.problems.push(syntax::too_large(span, &text));
+                    Data::Bad
+                }
+            },
             Plain::Word => Data::Text(text),
         }
     }

@@ -37,7 +37,8 @@ pub(crate) struct Run {
 }
 
 /// Every promise that is broken, in words; or what there was to check.
-pub fn check(database: &Path, effects: &Path) -> Result<Summary, Vec<String>> {
+/// `deaths`: how many hosts were killed, each of which may have had the same command out.
+pub fn check(database: &Path, effects: &Path, deaths: usize) -> Result<Summary, Vec<String>> {
     let runs = read(database).map_err(|error| vec![format!("{}: {error}", database.display())])?;
     let executions = executions(effects).map_err(|error| vec![error])?;
     let mut broken = Vec::new();
@@ -46,7 +47,9 @@ pub fn check(database: &Path, effects: &Path) -> Result<Summary, Vec<String>> {
         summary.events += run.events.len();
         summary.completed += log::check(run, &mut broken);
     }
-    summary.repeated = effects::check(&runs, &executions, &mut broken);
+    let mut check = effects::Check { runs: &runs, deaths, broken: Vec::new() };
+    summary.repeated = check.executions(&executions);
+    broken.append(&mut check.broken);
     if broken.is_empty() { Ok(summary) } else { Err(broken) }
 }
 

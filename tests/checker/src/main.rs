@@ -1,15 +1,23 @@
-//! `wonder-checker DATABASE LOG`: says what is broken, or how much there was to check.
+//! `wonder-checker DATABASE LOG [DEATHS]`: says what is broken, or how much there was to check.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [database, log] = arguments.as_slice() else {
-        eprintln!("usage: wonder-checker DATABASE LOG");
+    let (database, log, deaths) = match arguments.as_slice() {
+        [database, log] => (database, log, Ok(1)),
+        [database, log, deaths] => (database, log, deaths.parse()),
+        _ => {
+            eprintln!("usage: wonder-checker DATABASE LOG [DEATHS]");
+            return ExitCode::from(2);
+        }
+    };
+    let Ok(deaths) = deaths else {
+        eprintln!("DEATHS is how many hosts were killed");
         return ExitCode::from(2);
     };
-    match wonder_checker::check(Path::new(database), Path::new(log)) {
+    match wonder_checker::check(Path::new(database), Path::new(log), deaths) {
         Ok(summary) => {
             println!("{summary:?}");
             ExitCode::SUCCESS

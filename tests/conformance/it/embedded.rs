@@ -156,7 +156,7 @@ impl Embedded {
     /// Tells the host, in the words it has for it. What only fits between a host and its runs is not given.
     fn tell(&mut self, given: HostInput<'_>) -> Result<(), String> {
         let run = given.run.to_string();
-        let act = |act: Act| Request::Act { run: run.clone(), act };
+        let act = |act: Act| Request::Act { request_id: None, run: run.clone(), act };
         let request = match given.input {
             Input::StartRun(start) => Request::Start(Box::new(start_of(given.setting, *start))),
             Input::TaskFinished { token, attempt, report } => {
@@ -170,11 +170,11 @@ impl Embedded {
             Input::Wake => return Ok(()),
             Input::GateAnswered { gate, answer, by } => {
                 let gate = gate_id(given.run, gate);
-                Request::Answer(Answer { gate, answer, by: by.to_string() })
+                Request::Answer(Answer { request_id: None, gate, answer, by: by.to_string() })
             }
             Input::EventArrived { name, key, payload, keep } => {
                 let event = name.to_string();
-                Request::Signal(Signal { run, event, key, payload, keep })
+                Request::Signal(Signal { request_id: None, run, event, key, payload, keep })
             }
             Input::Cancel { reason, grace_ms } => act(Act::Cancel { reason, grace_ms }),
             Input::Kill { reason } => act(Act::Kill { reason }),

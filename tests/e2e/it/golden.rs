@@ -109,3 +109,22 @@ fn a_run_whose_file_has_keys_that_are_refused_today_goes_on() {
     let done = answered(&place, &format!("{run}:1"), 0);
     assert_eq!(done["output"], json!({"fine": true}));
 }
+
+#[test]
+fn branches_that_ask_are_answered_and_what_was_found_by_label_still_is() {
+    let (place, _) = golden("format-5");
+    let listed = place.json(&["list", "--label", "team=docs"], 0);
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed:#}");
+    let run = run_of(&place, "labelled");
+    look(&place, &run);
+    let open = gates(&place, &run);
+    assert_eq!(open.len(), 2, "{open:?}");
+    open.iter().for_each(|gate| drop(answered(&place, gate, 3)));
+    let waiting = place.json(&["show", &run], 0);
+    let child = waiting["waiting"][0]["run"].as_str().unwrap_or_else(|| panic!("{waiting:#}")).to_owned();
+    let done = place.json(&["signal", &child, "go", "{}"], 0);
+    assert_eq!((&done["status"], &done["output"]), (&json!("completed"), &json!({"answers": 2})));
+    let broken = run_of(&place, "broken");
+    look(&place, &broken);
+    assert_eq!(place.json(&["retry", &broken], 0)["output"], json!({"fine": true}));
+}

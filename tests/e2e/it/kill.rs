@@ -3,7 +3,7 @@
 
 use std::process::Child;
 
-use crate::place::{Dice, Ended, Place, ended, processes_of, until};
+use crate::place::{Dice, Ended, Place, attacks, ended, processes_of, until};
 
 /// Says that it ran, and by whose order.
 const EFFECT: &str = r#"shell: {command: 'echo "$WONDER_IDEMPOTENCY_KEY $PPID $(date +%s%3N)" >> {{ input.log }}', timeout: 30s}"#;
@@ -85,7 +85,7 @@ impl Killing {
         let shown = self.place.json(&["show", "last"], 0);
         assert_eq!(shown["status"], "completed", "{shown:#}");
         assert_eq!(shown["output"]["branches"], 40);
-        match wonder_checker::check(&self.place.database(), &self.place.log()) {
+        match wonder_checker::check(&self.place.database(), &self.place.log(), 1) {
             Ok(summary) => assert_eq!(summary.runs, 2, "{summary:?}"),
             Err(broken) => panic!("{}", broken.join("\n")),
         }
@@ -125,13 +125,10 @@ fn kill_after(effects: u64, spins: u64) {
 fn killed_at_random_moments_it_finishes_and_repeats_nothing() {
     let mut dice = Dice(20_261_115);
     let moments: Vec<(u64, u64)> =
-        (0..kills()).map(|_| (dice.below(EFFECTS), dice.below(3_000_000))).collect();
+        (0..attacks(50, 500)).map(|_| (dice.below(EFFECTS), dice.below(3_000_000))).collect();
+    let kills = moments.len();
     in_pairs(moments, |(effects, spins)| kill_after(effects, spins));
-}
-
-/// 50 in CI; `WONDER_KILLS=500` for a night.
-fn kills() -> u64 {
-    std::env::var("WONDER_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(50)
+    println!("{kills} kills of one process");
 }
 
 /// Two at a time: there are two cores, and killing one host does not wait for another.

@@ -12,10 +12,13 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
 }
 
-/// The binary, built from this tree.
+/// The binary, built from this tree; or the one that `WONDER_BINARY` names, to attack another build.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("WONDER_BINARY") {
+            return path.into();
+        }
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "-q", "-p", "wonder-cli"]).current_dir(root());
         assert!(build.status().expect("cargo runs").success(), "the binary does not build");
@@ -213,4 +216,22 @@ impl Dice {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound.max(1)
     }
+}
+
+/// How many times to attack: so many for every change, and so many in `make soak`, which sets `WONDER_SOAK`.
+pub(crate) fn attacks(short: usize, long: usize) -> usize {
+    if std::env::var_os("WONDER_SOAK").is_some() { long } else { short }
+}
+
+/// A library of `preload/`, built for this machine: what the binary asks of the system goes through it.
+pub(crate) fn preload(name: &str) -> PathBuf {
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.so"));
+    let source = root().join(format!("tests/e2e/preload/{name}.c"));
+    let mut build = Command::new("cc");
+    // Whoever asks at the same time finds a whole one.
+    let made = library.with_extension(format!("{:?}", std::thread::current().id()));
+    build.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&made).arg(source).arg("-ldl");
+    assert!(build.status().expect("cc runs").success(), "{name} does not build");
+    std::fs::rename(&made, &library).expect("it can be renamed");
+    library
 }

@@ -422,3 +422,36 @@ fn a_command_cannot_read_the_environment_of_the_process_that_started_it() {
         assert_eq!(told["output"]["said"], "0\n0\n0\n65534\n", "{isolation}: {done:?}");
     }
 }
+
+/// What is typed is stored as it is: with a secret in it, it is not taken.
+#[test]
+fn a_secret_that_is_typed_is_refused_and_stored_nowhere() {
+    let place = planted();
+    // The last node never runs: it is enough that the file names them.
+    let naming = json!({"shell": {"command": named().map(secret).collect::<Vec<_>>(), "timeout": "20s"}});
+    let waits = format!(
+        "wonder: 1\nname: waits\nnodes:\n  ask: {{human_gate: {{title: Go on?}}, next: [{{to: hear}}]}}\n  \
+         hear: {{wait_event: {{event: news}}, next: [{{to: names}}]}}\n  names: {naming}\n"
+    );
+    let file = place.file("waits.yaml", &waits);
+    assert_eq!(wonder(&place, &["run", &file]).code, Some(3));
+    let long: Vec<&str> = all().map(|(_, value)| value).filter(|value| value.len() >= 12).collect();
+    assert!(long.len() > 12, "{long:?}");
+    for secret in &long {
+        let (typed, json) = (format!("text=before {secret} after"), json!({"text": secret}).to_string());
+        for arguments in [
+            &["run", &file, "--input", &typed][..],
+            &["run", &file, "--input", &json, "--label", &format!("a={secret}")],
+            &["answer", "last", &typed],
+            &["answer", "last", &json],
+            &["signal", "last", "news", &json],
+            &["signal", "last", "news", "{}", "--key", &json!(secret).to_string()],
+        ] {
+            let refused = wonder(&place, arguments);
+            assert_eq!(refused.code, Some(2), "{arguments:?}: {refused:?}");
+            assert!(refused.err.contains("has a secret in it"), "{arguments:?}: {refused:?}");
+        }
+    }
+    let found = leaks(&stored(&place));
+    assert!(found.is_empty(), "{} leaks: {found:#?}", found.len());
+}

@@ -1,5 +1,6 @@
 //! What can be wrong with a disk: each is said clearly, exits with 7, and takes nothing with it.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 
@@ -108,26 +109,53 @@ impl Drop for Disk<'_> {
     }
 }
 
+/// Fills the disk, bit by bit.
+const GROW: &str = "wonder: 1\nname: grow\nnodes:\n  \
+    fill: {shell: {command: 'head -c 60000 /dev/urandom | base64 -w 0', timeout: 30s}, next: [{to: fill, max_iterations: 6}, {to: done}]}\n  \
+    done: {update_context: {set: {output.done: 'true'}}}\n";
+
+/// Each of seven fillings once, and the end.
+fn is_whole(place: &Place) {
+    let events = place.events("last");
+    let completed = events.iter().filter(|event| event["kind"] == "task_completed").count();
+    assert_eq!(completed, 8, "{events:#?}");
+}
+
 #[test]
-fn a_full_disk_loses_nothing_and_the_run_goes_on_when_there_is_room() {
+fn a_full_disk_loses_nothing_and_the_run_can_be_resumed_when_there_is_room() {
     let place = Place::new();
     let home = place.home();
     let disk = Disk::mount(&home);
-    let file = place.file(
-        "grow.yaml",
-        "wonder: 1\nname: grow\nnodes:\n  \
-         fill: {shell: {command: 'head -c 60000 /dev/urandom | base64 -w 0', timeout: 30s}, next: [{to: fill, max_iterations: 6}, {to: done}]}\n  \
-         done: {update_context: {set: {output.done: 'true'}}}\n",
-    );
+    let file = place.file("grow.yaml", GROW);
     let stone = home.join("stone");
     std::fs::write(&stone, vec![0; 450 << 10]).expect("something that takes room");
-    let full = place.run(&["run", &file]);
-    refused(&full, &["the disk is full", "wonder resume"]);
+    let mut command = place.command(&["run", &file]);
+    let full = ended(command.env("WONDER_STORAGE_PATIENCE", "100ms").output().expect("it starts"));
+    refused(&full, &["trying again", "the disk is full", "wonder resume"]);
     std::fs::remove_file(&stone).expect("room");
     let done = place.json(&["resume", "last"], 0);
     assert_eq!(done["output"]["done"], true);
-    let events = place.events("last");
-    let completed = events.iter().filter(|event| event["kind"] == "task_completed").count();
-    assert_eq!(completed, 8, "each of seven fillings once, and the end");
+    is_whole(&place);
+    drop(disk);
+}
+
+#[test]
+fn a_run_goes_on_by_itself_when_there_is_room_again() {
+    let place = Place::new();
+    let home = place.home();
+    let disk = Disk::mount(&home);
+    let file = place.file("grow.yaml", GROW);
+    let stone = home.join("stone");
+    std::fs::write(&stone, vec![0; 450 << 10]).expect("something that takes room");
+    let mut owner = place.spawn(&["run", &file]);
+    let mut said = BufReader::new(owner.stderr.take().expect("a pipe")).lines();
+    let full = said.by_ref().map_while(Result::ok).find(|line| line.contains("trying again"));
+    assert!(full.is_some_and(|line| line.contains("the disk is full")), "it says what it waits for");
+    // What is stored can be looked at meanwhile.
+    assert_eq!(place.run(&["show", "last"]).code, Some(0));
+    std::fs::remove_file(&stone).expect("room");
+    drop(said.by_ref().map_while(Result::ok).last());
+    assert_eq!(owner.wait().expect("it ends").code(), Some(0));
+    is_whole(&place);
     drop(disk);
 }

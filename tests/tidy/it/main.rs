@@ -1,6 +1,7 @@
 //! What a machine can hold the tree to: who may know whom and what they may use, and how code reads.
 
 mod purity;
+mod screens;
 mod tidy;
 
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{read, root};
 
 /// Everything the crates that decide may lean on, and why. A new line here is a decision: write an ADR.
-const MAY_USE: [(&str, &[(&str, &str)]); 3] = [
+const MAY_USE: [(&str, &[(&str, &str)]); 4] = [
     (
         "lang",
         &[
@@ -28,14 +28,24 @@ const MAY_USE: [(&str, &[(&str, &str)]); 3] = [
             ("wonder-lang", "what it speaks"),
         ],
     ),
+    (
+        "models",
+        &[
+            ("jiff", "reads the dates of headers, without its clock"),
+            ("serde", "arguments of tools are read strictly"),
+            ("serde_json", "and JSON is what providers speak"),
+            ("wonder-lang", "what it translates from and to"),
+        ],
+    ),
 ];
 
 /// Who may know whom.
-const MAY_KNOW: [(&str, &[&str]); 11] = [
+const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("blobs", &[]),
     ("lang", &[]),
     ("graph", &["wonder-lang"]),
     ("core", &["wonder-graph", "wonder-lang"]),
+    ("models", &["wonder-lang"]),
     ("spec", &["wonder-core"]),
     ("sim", &["wonder-core", "wonder-engine", "wonder-spec"]),
     ("engine", &["wonder-core"]),
@@ -45,10 +55,13 @@ const MAY_KNOW: [(&str, &[&str]); 11] = [
     ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-plan", "wonder-spec"]),
 ];
 
-/// The same for tests that are crates of their own: the checker shares no code with what it checks, and only
-/// the conformance suite knows both the simulator and a host.
-const TESTS_MAY_KNOW: [(&str, &[&str]); 2] =
-    [("checker", &[]), ("conformance", &["wonder-core", "wonder-engine", "wonder-host", "wonder-sim"])];
+/// The same for tests that are crates of their own: the checker shares no code with what it checks, only the
+/// conformance suite knows both the simulator and a host, and the model server meets the codecs in its tests alone.
+const TESTS_MAY_KNOW: [(&str, &[&str]); 3] = [
+    ("checker", &[]),
+    ("conformance", &["wonder-core", "wonder-engine", "wonder-host", "wonder-sim"]),
+    ("modelserver", &["wonder-spec", "wonder-lang", "wonder-models"]),
+];
 
 /// What acts; none of it may be in the tree of a crate that only decides or reads.
 const ACTS: [&str; 6] = ["tokio", "reqwest", "rusqlite", "hyper", "mio", "rustix"];
@@ -77,7 +90,7 @@ fn what_decides_depends_on_nothing_that_acts() {
 #[test]
 fn the_same_is_banned_in_all_that_decides() {
     let banned = read(&root().join("crates/core/clippy.toml"));
-    for name in ["lang", "graph"] {
+    for name in ["lang", "graph", "models"] {
         assert_eq!(read(&root().join(format!("crates/{name}/clippy.toml"))), banned, "{name}");
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct ShellHandler {
 
 impl ShellHandler {
     pub(crate) fn new(settings: Arc<Settings>) -> ShellHandler {
-        let reaper = Arc::new(Reaper::new(settings.reaper.clone()));
+        let reaper = Arc::new(Reaper::new(settings.reaper.clone(), settings.reaper_keeps.clone()));
         ShellHandler { settings, runtimes: Runtimes::default(), reaper }
     }
 

@@ -12,7 +12,7 @@ use wonder_core::template::{Piece, Template};
 use super::{NOT_RUN, not_started, quote};
 use crate::context::ActionContext;
 use crate::parts::parts;
-use crate::texts::{bad_field, pairs, render};
+use crate::texts::{bad_field, pairs, render, render_all};
 
 const SHELL: &str = "/bin/sh";
 
@@ -42,7 +42,7 @@ impl Plan {
             }
             CommandSpec::Arguments(list) => {
                 refuse_program(list)?;
-                list.iter().map(|text| render(text, "command", scope)).collect::<Result<_, _>>()?
+                render_all(list, "command", scope)?
             }
         };
         if command.first().is_none_or(String::is_empty) {

@@ -64,7 +64,11 @@ pub(super) async fn run(
         context.line(Stream::Note, why);
     }
     let limit = OutputLimit::of(bytes_max);
-    let mut process = Process::start(handler, context, &launch, limit)?;
+    let key = context.key();
+    handler.reaper.begins(&key);
+    let started = Process::start(handler, context, &launch, limit);
+    handler.reaper.has_begun(&key);
+    let mut process = started?;
     let stopped = process.attend(context, launch.stdin.take().unwrap_or_default()).await;
     let whole = stopped.is_none();
     let (stdout, stderr) = (process.stdout.finish(whole, context), process.stderr.finish(whole, context));

@@ -66,7 +66,7 @@ async fn tries_end_where_the_policy_says_and_go_on_with_the_next_attempt() {
 
 #[tokio::test]
 async fn all_other_failures_are_the_tasks_to_answer() {
-    let again = [ErrorKind::Network, ErrorKind::RateLimited, ErrorKind::ProviderError];
+    let again = [ErrorKind::Network, ErrorKind::RateLimited, ErrorKind::ProviderError, ErrorKind::Overloaded];
     for kind in ErrorKind::ALL.into_iter().filter(|kind| !again.contains(kind)) {
         let report = perform(&retrying(kind.as_str(), ", max_attempts: 3"), "{}").await;
         assert_eq!(report.tries, 0, "{kind}");

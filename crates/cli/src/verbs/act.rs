@@ -85,7 +85,7 @@ fn print_outcome(session: &Session, view: &RunView) -> Result<Exit, Fault> {
     if session.screen.json {
         session.screen.print_json(&Outcome::of(view))?;
     } else {
-        session.screen.say(&summary(view, session.screen.err));
+        session.screen.say(summary(view, session.screen.err));
     }
     Ok(Exit::Fine)
 }

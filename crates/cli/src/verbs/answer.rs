@@ -15,6 +15,7 @@ use crate::session::Session;
 use crate::verbs::carry_on::set_going;
 use crate::verbs::last::chosen_gate;
 use crate::verbs::look::look;
+use crate::view::words::shell_word;
 
 pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, Fault> {
     let by = somebody(args.how.by);
@@ -23,7 +24,7 @@ pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, 
             let gate = chosen_gate(engine, &args.gate, &session.screen).await?;
             let form = form_of(engine, &gate).await?;
             let answer = inputs::any(&Wanted::answer(&form), &args.answer)?.unwrap_or_default();
-            let answered = engine.answer(Answer { gate, answer, by }).await;
+            let answered = engine.answer(Answer { request_id: None, gate, answer, by }).await;
             answered.map_err(|error| Fault::from(error).takes(&form))
         })
         .await;
@@ -33,7 +34,7 @@ pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, 
         return Ok(Exit::Waiting);
     };
     set_going(session, args.how.detach, Some(now()), async |engine| {
-        Ok(engine.answer(Answer { gate, answer, by }).await?)
+        Ok(engine.answer(Answer { request_id: None, gate, answer, by }).await?)
     })
     .await
 }
@@ -50,16 +51,15 @@ async fn form_of(engine: &dyn Engine, gate: &str) -> Result<Value, Fault> {
 async fn answer_on_terminal(gate: &str, session: &Session) -> Result<Option<(String, Value)>, Fault> {
     if !session.screen.interactive {
         let message = "no answer was given, and there is no terminal to ask on";
-        return Err(
-            Fault::usage(message).help(format!("wonder answer {gate} '{{\"key\": …}}', or key=value"))
-        );
+        return Err(Fault::usage(message)
+            .help(format!("wonder answer {} '{{\"key\": …}}', or key=value", shell_word(gate))));
     }
     let gate = look(session, async |engine| {
         let gate = chosen_gate(engine, gate, &session.screen).await?;
         find(engine, &gate).await
     })
     .await?;
-    let answer = ask(&gate, &mut io::stdin().lock(), &mut io::stderr().lock());
+    let answer = ask(&gate, &mut io::stdin().lock(), &mut |text| session.screen.draw(text));
     let answer = answer.map_err(|error| Fault::usage(format!("cannot ask: {error}")))?;
     Ok(answer.map(|answer| (gate.id, answer)))
 }

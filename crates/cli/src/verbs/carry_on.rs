@@ -10,7 +10,9 @@ use wonder_core::def::{Estimate, Name};
 use wonder_core::event::{Event, EventKind, NewChild};
 use wonder_engine::ahead::taught;
 use wonder_engine::timeline::Timeline;
-use wonder_engine::{Engine, Filter, Follow, GateView, Reply, RunView, Status, Updates};
+use wonder_engine::{
+    Engine, EngineError, ErrorCode, Filter, Follow, GateView, Reply, RunView, Status, Updates,
+};
 use wonder_host::{Connection, Drive, Leaving, Purpose};
 
 use crate::display::Display;
@@ -19,9 +21,11 @@ use crate::fault::Fault;
 use crate::interrupts::Interrupts;
 use crate::screen::Screen;
 use crate::session::Session;
+use crate::text::text;
 use crate::verbs::draw::definition;
 use crate::view::result::{Outcome, failure, remedies, summary, waits};
 use crate::view::tree::Background;
+use crate::view::words::shell_word;
 
 /// How long one question for the end of a run is held.
 const WAIT_MS: u64 = 30_000;
@@ -140,6 +144,7 @@ impl Stay<'_> {
         };
         let mut end = Box::pin(engine.wait(self.run.to_owned(), first_ms));
         let mut news = Box::pin(next_news(engine, display.question()));
+        let mut trouble = Trouble::default();
         let ending = loop {
             tokio::select! {
                 biased;
@@ -154,19 +159,36 @@ impl Stay<'_> {
                 updates = &mut news => {
                     match updates {
                         Ok(updates) => display.learn(&updates, screen),
-                        Err(_) => sleep(AGAIN_AFTER).await,
+                        Err(error) => {
+                            trouble.tell(&error, screen);
+                            sleep(AGAIN_AFTER).await;
+                        }
                     }
                     news = Box::pin(next_news(engine, display.question()));
                 }
-                _ = frames.tick() => display.tick(),
+                _ = frames.tick() => display.tick(screen),
             }
         };
         drop(news);
         if matches!(ending, Ending::Over(_)) {
             catch_up(engine, &mut display, screen).await;
         }
-        display.finish();
+        display.finish(screen);
         Ok(ending)
+    }
+}
+
+/// Why there is no news, said once.
+#[derive(Default)]
+struct Trouble(Option<String>);
+
+impl Trouble {
+    fn tell(&mut self, error: &EngineError, screen: &Screen) {
+        let known = self.0.as_deref() == Some(&error.message);
+        if error.code == ErrorCode::Storage && !known {
+            screen.say(&format!("trying again: {}", error.message));
+            self.0 = Some(error.message.clone());
+        }
     }
 }
 
@@ -234,13 +256,13 @@ async fn print_outcome(session: &Session, engine: &dyn Engine, view: &RunView) -
     }
     let gates = if view.waiting.is_empty() { Vec::new() } else { open_gates(engine, view).await };
     let mut lines = vec![summary(view, screen.err)];
-    lines.extend(failure(view));
+    lines.extend(failure(view).iter().map(|line| text!("  {}", line)));
     lines.extend(remedies(view));
     lines.extend(waits(view, &gates, screen.err));
     if !view.row.status.is_end() && !view.quiet {
-        lines.push(format!("  nobody carries it on: `wonder resume {}` does", view.row.run));
+        lines.push(text!("  nobody carries it on: `wonder resume {}` does", shell_word(&view.row.run)));
     }
-    lines.iter().for_each(|line| screen.say(line));
+    lines.into_iter().for_each(|line| screen.say(line));
     Ok(())
 }
 
@@ -275,14 +297,15 @@ async fn interrupted(
         // A second Ctrl-C: whatever is still to be stopped, the run is safe without it.
         () = interrupts.next() => {}
     }
+    let typed = shell_word(run);
     match owner {
         Some(process) => {
-            screen.say(&format!("left: run {run} goes on in process {process}"));
-            screen.say(&format!("  `wonder watch {run}` follows it, `wonder cancel {run}` ends it"));
+            screen.say(format!("left: run {run} goes on in process {process}"));
+            screen.say(format!("  `wonder watch {typed}` follows it, `wonder cancel {typed}` ends it"));
         }
         None => {
-            screen.say(&format!("interrupted: run {run} is safe"));
-            screen.say(&format!("  `wonder resume {run}` goes on with it"));
+            screen.say(format!("interrupted: run {run} is safe"));
+            screen.say(format!("  `wonder resume {typed}` goes on with it"));
         }
     }
     Exit::Interrupted
@@ -293,14 +316,15 @@ async fn detach(session: &Session, connection: Connection, view: &RunView) -> Re
     let (screen, run) = (&session.screen, &view.row.root);
     let printed = match screen.json {
         true => screen.print_json(&Outcome::of(view)),
-        false => screen.print(&format!("{run}\n")),
+        false => screen.print_line(run),
     };
+    let typed = shell_word(run);
     match connection.owner().await {
         Some(process) => {
-            screen.say(&format!("process {process} carries it on: `wonder watch {run}` follows it"))
+            screen.say(format!("process {process} carries it on: `wonder watch {typed}` follows it"))
         }
         None if view.row.status.is_end() => {}
-        None => screen.say(&format!("recorded; nobody carries it on until you type `wonder resume {run}`")),
+        None => screen.say(format!("recorded; nobody carries it on until you type `wonder resume {typed}`")),
     }
     connection.close(Leaving::Drain).await;
     printed.map(|()| Exit::Fine)

@@ -16,10 +16,11 @@ use crate::fault::Fault;
 use crate::reference;
 use crate::screen::{Screen, now};
 use crate::session::Session;
+use crate::text::{Text, text};
 use crate::verbs::draw::definition;
 use crate::verbs::look::look;
 use crate::view::paint::spoken;
-use crate::view::words::{ago, brief};
+use crate::view::words::{ago, brief, shell_word};
 
 /// How many of the last runs are offered.
 const RUNS_MAX: u32 = 50;
@@ -37,7 +38,7 @@ pub(crate) fn completions(args: &CompletionsArgs, screen: &Screen) -> Result<Exi
             String::from_utf8_lossy(&text).into_owned()
         }
     };
-    screen.print(&text)?;
+    screen.print(&Text::block(&text))?;
     Ok(Exit::Fine)
 }
 
@@ -56,12 +57,16 @@ pub(crate) fn complete(args: &CompleteArgs, session: &Session) -> Result<Exit, F
         Wanted::Words(words) => words,
         Wanted::Topics => topics(),
         Wanted::Files => Vec::new(),
-        wanted => session
-            .block_on(look(session, async |engine| Ok(known(engine, wanted).await.unwrap_or_default())))
-            .unwrap_or_default(),
+        wanted => {
+            let told = look(session, async |engine| Ok(known(engine, wanted).await.unwrap_or_default()));
+            let mut told = session.block_on(told).unwrap_or_default();
+            // Shells put a candidate into the line as it is: one that they would read as more than a word is none.
+            told.retain(|(word, _)| shell_word(word) == *word);
+            told
+        }
     };
     for (word, about) in found.iter().filter(|(word, _)| word.starts_with(typed)) {
-        session.screen.print(&format!("{word}\t{}\n", brief(about, ABOUT_CHARS_MAX)))?;
+        session.screen.print_line(text!("{}\t{}", word, brief(about, ABOUT_CHARS_MAX)))?;
     }
     Ok(Exit::Fine)
 }

@@ -51,7 +51,7 @@ async fn of_all(
     }
     screen.print(&cost::totals_page(&totals, screen.page()))?;
     match (totals.total.runs, since) {
-        (0, Some(since)) => screen.say(&format!("no run was started since {since}")),
+        (0, Some(since)) => screen.say(format!("no run was started since {since}")),
         (0, None) => screen.say("no runs yet: `wonder run FILE` starts one"),
         _ => {}
     }

@@ -10,6 +10,7 @@ use crate::args::Drawing;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::screen::Screen;
+use crate::text::Text;
 use crate::view::graph::{GraphJson, RunGraph};
 
 pub(crate) async fn show_graph(
@@ -23,7 +24,7 @@ pub(crate) async fn show_graph(
     let graph = RunGraph::of(&before, timeline).ok_or_else(misfit)?;
     match screen.json {
         true => screen.print_json(&GraphJson::of(view, &graph, format))?,
-        false => screen.print(&graph.text(view, format))?,
+        false => screen.print(&Text::block(&graph.text(view, format)))?,
     }
     Ok(Exit::Fine)
 }

@@ -10,6 +10,8 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::reference;
 use crate::screen::Screen;
+use crate::text::{Text, text};
+use crate::view::words::shell_word;
 
 /// How wide a list of names gets where nobody says how wide the screen is.
 const WIDTH: usize = 100;
@@ -29,10 +31,10 @@ pub(crate) fn explain(args: &ExplainArgs, screen: &Screen) -> Result<Exit, Fault
         screen.print_json(&found.iter().map(|topic| as_json(topic)).collect::<Vec<_>>())?;
         return Ok(Exit::Fine);
     }
-    screen.print(&match found.as_slice() {
+    screen.print(&Text::block(&match found.as_slice() {
         [one] => one.page(),
         several => meanings(asked, several),
-    })?;
+    }))?;
     Ok(Exit::Fine)
 }
 
@@ -77,9 +79,11 @@ fn example(asked: &str, found: &[&Topic], screen: &Screen) -> Result<Exit, Fault
     });
     let Some(text) = file else {
         let message = format!("there is no example file for `{asked}`");
-        return Err(Fault::usage(message).help(format!("`wonder explain {asked}` says what there is")));
+        return Err(
+            Fault::usage(message).help(format!("`wonder explain {}` says what there is", shell_word(asked)))
+        );
     };
-    screen.print(text)?;
+    screen.print(&Text::block(text))?;
     Ok(Exit::Fine)
 }
 
@@ -98,7 +102,7 @@ fn code(asked: &str, topics: &[Topic], screen: &Screen) -> Result<Exit, Fault> {
     };
     match screen.json {
         true => screen.print_json(&json!({"code": asked.to_ascii_uppercase(), "text": page}))?,
-        false => screen.print(page)?,
+        false => screen.print(&Text::block(page))?,
     }
     Ok(Exit::Fine)
 }
@@ -115,16 +119,16 @@ fn list(topics: &[Topic], screen: &Screen) -> Result<Exit, Fault> {
         screen.print_json(&topics.chain(codes).collect::<Vec<_>>())?;
         return Ok(Exit::Fine);
     }
-    let mut text = String::new();
+    let mut text = Text::EMPTY;
     for group in Group::ALL {
         let mut names: Vec<&str> =
             topics.iter().filter(|topic| topic.group == group).map(|topic| topic.name.as_str()).collect();
         names.dedup();
-        text.push_str(&format!("{}\n{}\n", screen.out.strong(group.title()), wrapped(&names)));
+        text.push(text!("{}\n{}\n", screen.out.strong(group.title()), Text::block(&wrapped(&names))));
     }
-    text.push_str(&format!("{}\n", screen.out.strong("Codes of errors and warnings")));
-    codes.iter().for_each(|(code, page)| text.push_str(&format!("  {code}  {}\n", title(page))));
-    text.push_str("\n`wonder explain TOPIC` says more about one of them.\n");
+    text.push_line(screen.out.strong("Codes of errors and warnings"));
+    codes.iter().for_each(|(code, page)| text.push_line(text!("  {}  {}", code, title(page))));
+    text.push(text!("\n`wonder explain TOPIC` says more about one of them.\n"));
     screen.print(&text)?;
     Ok(Exit::Fine)
 }

@@ -9,6 +9,7 @@ use crate::args::InitArgs;
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::screen::Screen;
+use crate::text::Text;
 
 /// Files to start from. What a template does and how it is run stands in the head of its first file.
 struct Template {
@@ -77,7 +78,7 @@ pub(crate) fn init(args: &InitArgs, directory: &Path, screen: &Screen) -> Result
     text.push_str(
         ", `wonder validate FILE` whether it does;\n`wonder init --list` has more to start from.\n",
     );
-    screen.print(&text)?;
+    screen.print(&Text::block(&text))?;
     Ok(Exit::Fine)
 }
 
@@ -118,7 +119,7 @@ fn list(screen: &Screen) -> Result<Exit, Fault> {
     }
     let width = TEMPLATES.iter().map(|template| template.name.len()).max().unwrap_or(0);
     let lines = TEMPLATES.iter().map(|template| format!("{:width$}  {}\n", template.name, template.about()));
-    screen.print(&lines.collect::<String>())?;
+    screen.print(&Text::block(&lines.collect::<String>()))?;
     Ok(Exit::Fine)
 }
 

@@ -51,5 +51,5 @@ fn tell(view: &RunView, screen: &Screen) {
     let when = ago(row.started_at, now());
     let status = if is_interrupted(row) { INTERRUPTED } else { spoken(row.status) };
     let text = format!("last is run {} of {} ({status}, started {when})", row.run, row.workflow);
-    screen.say(&screen.err.dim(&text));
+    screen.say(screen.err.dim(text));
 }

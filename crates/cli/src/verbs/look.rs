@@ -21,6 +21,7 @@ use crate::view::paint::spoken;
 use crate::view::result::answer_line;
 use crate::view::show::{self, ShowJson};
 use crate::view::why;
+use crate::view::words::shell_word;
 
 /// How many runs are listed unless somebody says otherwise.
 const LIST_MAX: u32 = 20;
@@ -80,12 +81,14 @@ pub(crate) async fn list(args: ListArgs, session: &Session) -> Result<Exit, Faul
                 let home = session.home()?;
                 session
                     .screen
-                    .say(&format!("no runs yet in {}: `wonder run FILE` starts one", home.display()));
+                    .say(format!("no runs yet in {}: `wonder run FILE` starts one", home.display()));
             }
             Some(last) if more => {
-                let next =
-                    format!("there are more: --after {} goes on, --limit N lists more at once", last.run);
-                session.screen.say(&session.screen.err.dim(&next));
+                let next = format!(
+                    "there are more: --after {} goes on, --limit N lists more at once",
+                    shell_word(&last.run)
+                );
+                session.screen.say(session.screen.err.dim(next));
             }
             Some(_) => {}
         }
@@ -128,7 +131,7 @@ async fn show_at(engine: &dyn Engine, args: &ShowArgs, seq: u64, screen: &Screen
     let gates = GateView::open_in(&view.row, tree.root());
     print_run(&view, (&tree, None), &gates, (Page { now: then, ..screen.page() }, screen))?;
     if !screen.json {
-        screen.say(&format!("as it was after event {seq}, at {then}"));
+        screen.say(format!("as it was after event {seq}, at {then}"));
     }
     Ok(Exit::Fine)
 }
@@ -155,13 +158,15 @@ pub(crate) async fn why(args: WhyArgs, session: &Session) -> Result<Exit, Fault>
         }
         let tree = engine.tree(&row.run).await?;
         for line in why::lines(&reasons, (&tree, row.driven), now()) {
-            session.screen.print(&format!("{line}\n"))?;
+            session.screen.print_line(line)?;
         }
         if row.status.is_end() {
             let ended = ended(spoken(row.status));
-            session.screen.say(&format!("run {} waits for nothing: it {ended}", row.run));
+            session.screen.say(format!("run {} waits for nothing: it {ended}", row.run));
         } else if list::is_interrupted(&row) {
-            session.screen.say(&format!("nobody carries it on: `wonder resume {}` does", row.run));
+            session
+                .screen
+                .say(format!("nobody carries it on: `wonder resume {}` does", shell_word(&row.run)));
         }
         Ok(Exit::Fine)
     })
@@ -198,7 +203,7 @@ pub(crate) async fn gates(args: GatesArgs, session: &Session) -> Result<Exit, Fa
         match gates.first() {
             Some(first) => {
                 let line = answer_line(&first.id, Some(first));
-                session.screen.say(&session.screen.err.dim(&format!("such as: {line}")));
+                session.screen.say(session.screen.err.dim(format!("such as: {line}")));
             }
             None => session.screen.say("no gate is open"),
         }

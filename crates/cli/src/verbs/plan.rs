@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wonder_actions::{Secrets, Worker};
 use wonder_core::def::{Estimate, Implementation, Name};
@@ -44,7 +44,7 @@ pub(crate) fn plan(args: &PlanArgs, session: &Session) -> Result<Exit, Fault> {
     let file = file.to_string_lossy();
     if !reading.warnings.is_empty() {
         let warnings = count(reading.warnings.len() as u64, "warning");
-        screen.say(&format!("{warnings}: `wonder validate {}` shows them", shell_word(&file)));
+        screen.say(format!("{warnings}: `wonder validate {}` shows them", shell_word(&file)));
     }
     if args.strict && !plan.missing.is_empty() {
         screen.say("something is missing, and --strict was asked for");
@@ -67,7 +67,7 @@ fn learnt(graph: &Graph, session: &Session) -> BTreeMap<Name, Estimate> {
 #[derive(Debug)]
 struct Here {
     secrets: Found,
-    path: String,
+    path: PathBuf,
     worker: Worker,
 }
 
@@ -76,8 +76,8 @@ impl Here {
         // Where runs are kept is of no interest, so that a machine without a home directory will do.
         let config = Config::read(Some(Path::new(".")), &session.around)?;
         let secrets = Found::read(config.secrets_file.as_deref(), &session.around)?;
-        let own = session.around.environment.get("PATH");
-        let path = secrets.dotenv.get("PATH").or(own).cloned().unwrap_or_default();
+        let own = || session.around.path_variable("PATH");
+        let path = secrets.dotenv.get("PATH").map(PathBuf::from).or_else(own).unwrap_or_default();
         Ok(Here { secrets, path, worker: Worker::new(wonder_actions::Settings::default()) })
     }
 }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wonder_core::Value;
 use wonder_core::def::WorkflowTimeout;
 use wonder_core::limits::WORKFLOW_TIMEOUT_MS;
 use wonder_core::run::{Waiting, WaitsFor};
+use wonder_core::{Value, strict_json};
 use wonder_engine::{Act, Engine, Fork, RunView, Signal, Start, WhyReason, Workflow};
 use wonder_spec::{Definition, Diagnostics, Reading};
 
@@ -17,11 +17,12 @@ use crate::inputs::{self, Wanted};
 use crate::screen::{Screen, now};
 use crate::session::Session;
 use crate::sources::{For, read};
+use crate::text::text;
 use crate::verbs::carry_on::set_going;
 use crate::verbs::last::{chosen, found};
 use crate::verbs::stream::must_be_node;
 use crate::view::paint::Tone;
-use crate::view::words::duration;
+use crate::view::words::{duration, shell_word};
 
 pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault> {
     let start = prepare(&args, session)?;
@@ -29,7 +30,7 @@ pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault>
     let limit = default_limit(&start.workflow).filter(|_| !session.screen.json);
     set_going(session, args.detach, None, async |engine| {
         let started = engine.start(start).await.map_err(|error| Fault::from(error).takes(&schema))?;
-        limit.iter().for_each(|limit| session.screen.say(&session.screen.err.dim(limit)));
+        limit.iter().for_each(|limit| session.screen.say(session.screen.err.dim(limit)));
         Ok(started)
     })
     .await
@@ -43,6 +44,13 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         let message = "`-` is stdin, and it can be read once";
         return Err(Fault::usage(message).help("give the file or the input by its path"));
     }
+    let Some(workdir) = session.around.workdir.to_str() else {
+        let message = format!(
+            "the path of the working directory is no UTF-8 text: {}",
+            session.around.workdir.display()
+        );
+        return Err(Fault::usage(message).help("a run remembers where it works: go to another directory"));
+    };
     let mut callable = workflows_of(&args.files, &session.screen)?;
     let workflow = callable.remove(0);
     let input = inputs::object(&Wanted::input(input_schema(&workflow)), &args.inputs)?;
@@ -51,7 +59,7 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         workflow,
         callable,
         input,
-        workdir: session.around.workdir.to_string_lossy().into_owned(),
+        workdir: workdir.to_owned(),
         file: file_of(&args.files),
         max_parallel: args.max_parallel,
         options: Default::default(),
@@ -81,7 +89,7 @@ fn input_schema(workflow: &Workflow) -> &Value {
 /// Where to look whether the definition was edited since; stdin is gone.
 fn file_of(files: &[PathBuf]) -> Option<String> {
     let first = files.first().filter(|file| **file != Path::new("-"))?;
-    std::path::absolute(first).ok().map(|file| file.to_string_lossy().into_owned())
+    std::path::absolute(first).ok()?.into_os_string().into_string().ok()
 }
 
 fn workflows(file: &Path, screen: &Screen) -> Result<Vec<Workflow>, Fault> {
@@ -126,8 +134,8 @@ fn warn(warnings: &Diagnostics, screen: &Screen) {
             (Some(line), Some(column)) => format!("{}:{line}:{column}", text("file")),
             _ => text("file"),
         };
-        let title = screen.err.tone(Tone::Attention, &format!("warning[{}]", text("code")));
-        screen.say(&format!("{title}: {place}: {}", text("message")));
+        let title = screen.err.tone(Tone::Attention, format!("warning[{}]", text("code")));
+        screen.say(text!("{}: {}: {}", title, place, text("message")));
     }
 }
 
@@ -156,12 +164,13 @@ async fn say_if_edited(engine: &dyn Engine, view: &RunView, screen: &Screen) {
     let Some(file) = &view.row.file else { return };
     let Ok(reading) = read(&[PathBuf::from(file)], For::Run) else { return };
     let Ok(false) = engine.same_definition(view.row.run.clone(), of_reading(&reading)).await else { return };
-    let run = &view.row.run;
+    let run = shell_word(&view.row.run);
     let here = std::env::current_dir().unwrap_or_default();
-    let file = Path::new(file).strip_prefix(here).unwrap_or(Path::new(file)).display();
-    screen.say(&format!("{file} has changed since: run {run} keeps the definition it was started with"));
-    screen.say(&format!("  `wonder retry {run} --definition {file}` goes on with the new one, in this run"));
-    screen.say(&format!("  `wonder fork {run} --from NODE --definition {file}` does so in a new run"));
+    let file = Path::new(file).strip_prefix(here).unwrap_or(Path::new(file)).to_string_lossy();
+    let typed = shell_word(&file);
+    screen.say(format!("{file} has changed since: run {run} keeps the definition it was started with"));
+    screen.say(format!("  `wonder retry {run} --definition {typed}` goes on with the new one, in this run"));
+    screen.say(format!("  `wonder fork {run} --from NODE --definition {typed}` does so in a new run"));
 }
 
 pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Fault> {
@@ -200,7 +209,8 @@ pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, 
             Some(text) => event_key(engine, (&run, &args.name), text).await?,
             None => Value::Null,
         };
-        let signal = Signal { run: run.clone(), event: args.name, key, payload, keep: true };
+        let signal =
+            Signal { request_id: None, run: run.clone(), event: args.name, key, payload, keep: true };
         engine.signal(signal).await.map_err(|error| Fault::from(error).about(&run))
     })
     .await
@@ -209,7 +219,7 @@ pub(crate) async fn signal(args: SignalArgs, session: &Session) -> Result<Exit, 
 /// A key is a text, or JSON behind `:=`; and what the run waits for decides if only the JSON is that.
 async fn event_key(engine: &dyn Engine, (run, event): (&str, &str), text: &str) -> Result<Value, Fault> {
     let typed = inputs::key("--key", text)?;
-    let Ok(read) = Value::from_json_str(text) else { return Ok(typed) };
+    let Ok(read) = strict_json::read(text) else { return Ok(typed) };
     let reasons = engine.why(run.to_owned()).await?;
     let awaited: Vec<&Value> = reasons
         .iter()

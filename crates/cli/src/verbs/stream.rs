@@ -13,11 +13,11 @@ use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::interrupts::Interrupts;
 use crate::session::Session;
+use crate::text::text;
 use crate::verbs::draw::definition;
 use crate::verbs::last::found;
 use crate::verbs::look::look;
 use crate::view::events::{event_line, log_line};
-use crate::view::table::fit;
 use crate::view::words::short_id;
 use wonder_engine::run_tree::{RunTree, node_name};
 
@@ -74,7 +74,7 @@ async fn print_events(
                 screen.print_json_line(&EventJson { run, cursor: None, event })?;
             } else if event.seq > args.after {
                 let line = event_line(&run_tree, run, event, screen.out);
-                screen.print(&format!("{}\n", fit(&line, screen.page().width)))?;
+                screen.print_line(line.fit(screen.page().width))?;
             }
         }
         if is_last(&updates, updates.events.is_empty(), run, args.follow) || screen.is_unread() {
@@ -101,8 +101,8 @@ async fn print_all_events(engine: &dyn Engine, args: &EventsArgs, session: &Sess
                 }
                 tree.learn(&step.run, event);
                 let line = event_line(tree, &step.run, event, screen.out);
-                let line = format!("{} {line}", screen.out.dim(short_id(&step.run)));
-                screen.print(&format!("{}\n", fit(&line, screen.page().width)))?;
+                let line = text!("{} {}", screen.out.dim(short_id(&step.run)), line);
+                screen.print_line(line.fit(screen.page().width))?;
             }
         }
         cursor = updates.cursor.unwrap_or(cursor);
@@ -185,7 +185,7 @@ async fn print_logs(
             if screen.json {
                 screen.print_json_line(line)?;
             } else {
-                screen.print(&format!("{}\n", log_line(&run_tree, line, screen.out)))?;
+                screen.print_line(log_line(&run_tree, line, screen.out))?;
             }
         }
         let nothing = updates.events.is_empty() && updates.logs.is_empty();

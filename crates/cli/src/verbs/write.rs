@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::screen::Screen;
 use crate::session::Session;
 use crate::sources::{Disk, For, read};
+use crate::text::{Text, text};
 use crate::verbs::draw::definition;
 use crate::verbs::last::chosen;
 use crate::verbs::look::look;
@@ -51,13 +52,13 @@ pub(crate) fn validate(args: &ValidateArgs, screen: &Screen) -> Result<Exit, Fau
         if screen.json {
             problems.extend(list.to_json().as_array().cloned().unwrap_or_default());
         } else if !list.is_empty() {
-            screen.say(list.render(screen.err.color).trim_end());
+            screen.say(Text::drawn(&list.render(screen.err.color)).trim_end());
         }
         match reading {
             Some(reading) if args.expand => expanded.extend(reading.bundles),
             Some(reading) if !screen.json => {
                 let ok = describe(&name, &reading);
-                screen.print(&format!("{} {ok}\n", screen.out.tone(Tone::Good, "ok")))?;
+                screen.print_line(text!("{} {}", screen.out.tone(Tone::Good, "ok"), ok))?;
             }
             _ => {}
         }
@@ -66,7 +67,7 @@ pub(crate) fn validate(args: &ValidateArgs, screen: &Screen) -> Result<Exit, Fau
         (true, true) => screen.print_json(&expanded)?,
         (true, false) => {
             let documents: Vec<String> = expanded.iter().map(|bundle| wonder_spec::expand(bundle)).collect();
-            screen.print(&documents.join("---\n"))?;
+            screen.print(&Text::block(&documents.join("---\n")))?;
         }
         (false, true) => screen.print_json(&problems)?,
         (false, false) => {}
@@ -122,7 +123,7 @@ pub(crate) fn graph(args: &GraphArgs, session: &Session) -> Result<Exit, Fault> 
             let format = if args.format == Drawing::Dot { "dot" } else { "mermaid" };
             session.screen.print_json(&json!({"workflow": &*graph.name, "format": format, "text": text}))?;
         }
-        false => session.screen.print(&text)?,
+        false => session.screen.print(&Text::block(&text))?,
     }
     Ok(Exit::Fine)
 }
@@ -137,6 +138,6 @@ async fn graph_of_run(run: &str, session: &Session) -> Result<Arc<Graph>, Fault>
 
 pub(crate) fn schema(screen: &Screen) -> Result<Exit, Fault> {
     let text = serde_json::to_string_pretty(&wonder_spec::schema()).unwrap_or_default();
-    screen.print(&format!("{text}\n"))?;
+    screen.print(&Text::block(&format!("{text}\n")))?;
     Ok(Exit::Fine)
 }

@@ -17,6 +17,7 @@ use wonder_engine::cost::Sum;
 use super::paint::Tone;
 use super::table::Table;
 use super::words::{dollars_as_number, duration};
+use crate::text::Text;
 
 /// What was spent, for programs. Dollars twice: as a number to read, and as the integer that sums are made of.
 #[derive(Debug, Serialize)]
@@ -101,10 +102,9 @@ fn grouped(number: u64) -> String {
 const DISPENSABLE: [&str; 5] = ["CACHED", "TRIES", "AT", "VISITS", "BEGAN"];
 
 /// As lines of a section.
-fn rendered(table: Table, paint: super::paint::Paint, width: usize) -> Vec<String> {
+fn rendered(table: Table, paint: super::paint::Paint, width: usize) -> Vec<Text> {
     let width = width.saturating_sub(2);
-    let text = table.without_empty().narrowed(width, &DISPENSABLE).render(paint, Some(width));
-    text.lines().map(str::to_owned).collect()
+    table.without_empty().narrowed(width, &DISPENSABLE).render(paint, Some(width)).lines().collect()
 }
 
 #[cfg(test)]

@@ -6,14 +6,15 @@ use wonder_core::event::{Event, TokenId};
 use wonder_engine::LogLine;
 
 use super::paint::{Paint, Tone};
-use super::words::{brief, clean, offset};
+use super::words::{brief, offset};
+use crate::text::{Text, text};
 use wonder_engine::run_tree::RunTree;
 
 const VALUE_CHARS_MAX: usize = 80;
 const LINE_CHARS_MAX: usize = 400;
 
 /// `   12  +1.204s  task_completed  judge[2]  result={"score":7}`
-pub(crate) fn event_line(run_tree: &RunTree, run: &str, event: &Event, paint: Paint) -> String {
+pub(crate) fn event_line(run_tree: &RunTree, run: &str, event: &Event, paint: Paint) -> Text {
     let json = serde_json::to_value(event).unwrap_or_default();
     let fields = json.as_object().cloned().unwrap_or_default();
     let token = fields.get("token").or_else(|| fields.get("token_id")).and_then(Json::as_u64);
@@ -23,16 +24,16 @@ pub(crate) fn event_line(run_tree: &RunTree, run: &str, event: &Event, paint: Pa
     let rest: Vec<String> = rest.map(|(key, value)| format!("{key}={}", shown(value))).collect();
     let time = offset(event.at.since(run_tree.root().started_at));
     let kind = format!("{:<17}", event.kind.name());
-    format!(
-        "{} {} {}{}{}",
-        paint.dim(&format!("{:>5}", event.seq)),
-        paint.dim(&format!("{time:>9}")),
+    text!(
+        "{} {} {}{}{}{}",
+        paint.dim(format!("{:>5}", event.seq)),
+        paint.dim(format!("{time:>9}")),
         paint.tone(tone(event.kind.name()), kind.trim_end()),
         " ".repeat(kind.len() - kind.trim_end().len()),
-        format_args!("{}{}", paint.strong(&label), paint.dim(&joined(&rest))),
+        paint.strong(label),
+        paint.dim(joined(&rest)),
     )
     .trim_end()
-    .to_owned()
 }
 
 fn joined(rest: &[String]) -> String {
@@ -59,14 +60,13 @@ fn tone(kind: &str) -> Tone {
 }
 
 /// `12:03:04.123 judge[2] | what it shown_apart`
-pub(crate) fn log_line(run_tree: &RunTree, line: &LogLine, paint: Paint) -> String {
+pub(crate) fn log_line(run_tree: &RunTree, line: &LogLine, paint: Paint) -> Text {
     let label =
         match run_tree.runs.get(&line.run).is_some_and(|t| t.visits.contains_key(&TokenId(line.token))) {
             true => run_tree.label(&line.run, TokenId(line.token)),
             false => run_tree.node_label(&line.run, &line.node),
         };
-    let text = format!("{} {}", paint.dim(&clock(line.at)), paint.strong(&format!("{label} |")));
-    format!("{text} {}", clean(&line.text)).trim_end().to_owned()
+    text!("{} {} {}", paint.dim(clock(line.at)), paint.strong(format!("{label} |")), line.text).trim_end()
 }
 
 /// The time of the day, in UTC.

@@ -12,9 +12,9 @@ use wonder_engine::timeline::Timeline;
 
 use super::paint::Paint;
 use super::row::{Columns, line};
-use super::table::fit;
 use super::tree::{Background, Mark, Row, rows};
-use super::words::{clean, count, dollars, duration, short_id};
+use super::words::{count, dollars, duration, short_id};
+use crate::text::{Text, text};
 use wonder_engine::run_tree::{RunTree, node_name};
 
 /// Lines of output that are remembered, and how many of them a frame shows.
@@ -62,7 +62,7 @@ pub(crate) fn frame(
     background: &Background,
     output: &Output,
     canvas: Canvas,
-) -> Vec<String> {
+) -> Vec<Text> {
     let Canvas { width, height, now, paint, .. } = canvas;
     let output_lines = output.last(run_tree);
     // One line for the head, one for the cursor below the frame.
@@ -72,19 +72,19 @@ pub(crate) fn frame(
     let mut lines = vec![head(run_tree, background, canvas)];
     lines.extend(fitting(&all, room).into_iter().map(|shown| match shown {
         Shown::Row(row) => line(row, &columns, None),
-        Shown::Done(number) => paint.dim(&format!("… {number} more done")),
-        Shown::Ahead(number) => paint.dim(&format!("… {number} more ahead")),
-        Shown::More(number) => paint.dim(&format!("… and {number} more")),
+        Shown::Done(number) => paint.dim(format!("… {number} more done")),
+        Shown::Ahead(number) => paint.dim(format!("… {number} more ahead")),
+        Shown::More(number) => paint.dim(format!("… and {number} more")),
     }));
-    for text in output_lines {
-        let label = run_tree.label(&text.run, TokenId(text.token));
-        let line = format!("{} {}", paint.dim(&format!("{label} |")), clean(&text.text));
-        lines.push(fit(line.trim_end(), Some(width)).into_owned());
+    for said in output_lines {
+        let label = run_tree.label(&said.run, TokenId(said.token));
+        let line = text!("{} {}", paint.dim(format!("{label} |")), said.text);
+        lines.push(line.trim_end().fit(Some(width)));
     }
     lines
 }
 
-fn head(run_tree: &RunTree, background: &Background, canvas: Canvas) -> String {
+fn head(run_tree: &RunTree, background: &Background, canvas: Canvas) -> Text {
     let (root, paint) = (run_tree.root(), canvas.paint);
     let name = root.workflow.as_deref().unwrap_or("");
     let took = root.axis().ms(root.ended_at.unwrap_or(canvas.now));
@@ -97,8 +97,7 @@ fn head(run_tree: &RunTree, background: &Background, canvas: Canvas) -> String {
         parts.push(dollars(root.spend.usd_micros));
     }
     parts.push(format!("run {}", short_id(&run_tree.root)));
-    let text = format!("{} {}", paint.strong(name), paint.dim(&format!("· {}", parts.join(" · "))));
-    fit(&text, Some(canvas.width)).into_owned()
+    text!("{} {}", paint.strong(name), paint.dim(format!("· {}", parts.join(" · ")))).fit(Some(canvas.width))
 }
 
 /// `2/10 nodes`: those of the run itself that are done, of those it has come to or may still come to.

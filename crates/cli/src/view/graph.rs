@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use wonder_core::TokenStatus;
 use wonder_core::graph::Graph;
+use wonder_core::{TokenStatus, visible};
 use wonder_engine::timeline::Timeline;
 use wonder_engine::{EdgeView, GraphView, NodeView, RunView, extended};
 use wonder_spec::{Mark, Overlay, Stand, dot_of_run, mermaid_of_run};
 
 use super::changes::{self, ChangeJson};
 use super::paint::spoken;
-use super::words::{clean, count};
+use super::words::count;
 use crate::args::Drawing;
 
 /// A run's graph, and the graph it started with.
@@ -48,9 +48,9 @@ impl<'t> RunGraph<'t> {
         let lines = changes::lines(self.timeline);
         let status = spoken(view.row.status);
         let changed = if lines.is_empty() { ", as it was defined" } else { "; + added, ~ changed by it" };
-        text.push_str(&format!("{comment} run {} ({status}){changed}\n", view.row.run));
+        text.push_str(&format!("{comment} run {} ({status}){changed}\n", visible::line(&view.row.run)));
         for line in lines {
-            text.push_str(&format!("{comment} {}\n", clean(&line)));
+            text.push_str(&format!("{comment} {}\n", visible::line(&line)));
         }
         text
     }

@@ -9,9 +9,12 @@ use wonder_engine::{GateDetails, GateView, RunRow, Status};
 
 use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
 use super::result::takes_line;
-use super::table::{Table, fit};
-use super::words::{ago, brief, brief_value, clean, dollars, dollars_as_number, duration, short_id, until};
+use super::table::Table;
+use super::words::{
+    ago, brief, brief_value, dollars, dollars_as_number, duration, shell_word, short_id, until,
+};
 use crate::args::INTERRUPTED;
+use crate::text::{Text, text};
 
 /// Characters of an item that a row shows.
 const ITEM_CHARS_MAX: usize = 32;
@@ -64,9 +67,9 @@ pub(crate) struct Page {
 }
 
 /// Runs, the newest first. Ids are whole where there is room, else their last characters, which do as well.
-pub(crate) fn runs(rows: &[RunRow], gates: &[GateView], page: Page) -> String {
+pub(crate) fn runs(rows: &[RunRow], gates: &[GateView], page: Page) -> Text {
     if rows.is_empty() {
-        return String::new();
+        return Text::EMPTY;
     }
     let whole = runs_table(rows, gates, page.now, false);
     let table = match page.width {
@@ -106,7 +109,7 @@ pub(crate) fn is_interrupted(row: &RunRow) -> bool {
 
 fn note(row: &RunRow, gates: &[GateView]) -> String {
     let open = gates.iter().filter(|gate| gate.run == row.run || gate.root == row.run).count();
-    let id = short_id(&row.run);
+    let id = shell_word(short_id(&row.run));
     match row.status {
         _ if open == 1 => "waits for 1 gate".to_owned(),
         _ if open > 1 => format!("waits for {open} gates"),
@@ -119,9 +122,9 @@ fn note(row: &RunRow, gates: &[GateView]) -> String {
 }
 
 /// Open gates, the oldest first.
-pub(crate) fn gates(gates: &[GateView], page: Page) -> String {
+pub(crate) fn gates(gates: &[GateView], page: Page) -> Text {
     if gates.is_empty() {
-        return String::new();
+        return Text::EMPTY;
     }
     // Where there is no room beside the rest, titles have lines of their own.
     let whole = gates_table(gates, page.now, false);
@@ -129,15 +132,13 @@ pub(crate) fn gates(gates: &[GateView], page: Page) -> String {
     let table = if short { gates_table(gates, page.now, true) } else { whole };
     let text = table.render(page.paint, page.width);
     let mut lines = text.lines();
-    let mut out = format!("{}\n", lines.next().unwrap_or_default());
+    let mut out = text!("{}\n", lines.next().unwrap_or_default());
     for (line, gate) in lines.zip(gates) {
-        out.push_str(&format!("{line}\n"));
+        out.push_line(line);
         if short {
-            let title = format!("  {}", page.paint.strong(&asked(gate)));
-            out.push_str(&format!("{}\n", fit(&title, page.width)));
+            out.push_line(text!("  {}", page.paint.strong(asked(gate))).fit(page.width));
         }
-        let takes = format!("  {}", takes_line(gate));
-        out.push_str(&format!("{}\n", page.paint.dim(&fit(&takes, page.width))));
+        out.push_line(page.paint.dim(text!("  {}", takes_line(gate)).fit(page.width)));
     }
     out
 }
@@ -188,22 +189,22 @@ fn kind(kind: GateKind) -> &'static str {
 }
 
 /// One gate with its history, one line for each thing that happened to it.
-pub(crate) fn gate(details: &GateDetails, page: Page) -> String {
+pub(crate) fn gate(details: &GateDetails, page: Page) -> Text {
     let (paint, gate) = (page.paint, &details.gate);
     let at = details.at.as_ref().map_or(String::new(), |at| format!(" at {at}"));
     let status = if details.open { "open" } else { "closed" };
     let mut lines = vec![
-        format!("{} {}", paint.strong(&clean(&gate.title)), paint.dim(&format!("({}{at})", details.id))),
-        format!("{} gate of {}, {status}", kind(gate.kind), details.workflow),
+        text!("{} {}", paint.strong(&gate.title), paint.dim(format!("({}{at})", details.id))),
+        text!("{} gate of {}, {}", kind(gate.kind), details.workflow, status),
     ];
-    lines.extend(gate.body.iter().flat_map(|body| body.lines().map(clean)));
-    lines.extend(history(gate).iter().map(|(at, what)| format!("  {} {what}", paint.dim(&at.to_string()))));
+    lines.extend(gate.body.iter().flat_map(|body| body.lines().map(|line| text!("  {}", line))));
+    lines.extend(history(gate).iter().map(|(at, what)| text!("  {} {}", paint.dim(at.to_string()), what)));
     if details.open {
         let asked = if gate.assignees.is_empty() { "anybody".to_owned() } else { gate.assignees.join(", ") };
         let until = gate.deadline.map_or(String::new(), |at| format!(" until {at}"));
-        lines.push(format!("  waits for {asked}{until}: wonder answer {}", details.id));
+        lines.push(text!("  waits for {}{}: wonder answer {}", asked, until, shell_word(&details.id)));
     }
-    lines.join("\n") + "\n"
+    Text::of_lines(lines)
 }
 
 /// What happened to a gate, one line each, in order.

@@ -4,6 +4,8 @@ use console::Style;
 use wonder_core::TokenStatus;
 use wonder_engine::Status;
 
+use crate::text::Text;
+
 /// What the spinner of a running node looks like, turn by turn.
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -31,13 +33,14 @@ impl Paint {
     #[cfg(test)]
     pub(crate) const NONE: Paint = Paint { color: false };
 
-    pub(crate) fn tone(self, tone: Tone, text: &str) -> String {
+    pub(crate) fn tone(self, tone: Tone, text: impl Into<Text>) -> Text {
+        let text = text.into();
         if !self.color || text.is_empty() {
-            return text.to_owned();
+            return text;
         }
         let style = Style::new().force_styling(true);
         let style = match tone {
-            Tone::Plain => return text.to_owned(),
+            Tone::Plain => return text,
             Tone::Good => style.green(),
             Tone::Bad => style.red(),
             Tone::Attention => style.yellow(),
@@ -45,14 +48,14 @@ impl Paint {
             Tone::Dim => style.dim(),
             Tone::Strong => style.bold(),
         };
-        style.apply_to(text).to_string()
+        text.styled(&style)
     }
 
-    pub(crate) fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: impl Into<Text>) -> Text {
         self.tone(Tone::Dim, text)
     }
 
-    pub(crate) fn strong(self, text: &str) -> String {
+    pub(crate) fn strong(self, text: impl Into<Text>) -> Text {
         self.tone(Tone::Strong, text)
     }
 }

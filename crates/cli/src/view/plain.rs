@@ -12,7 +12,8 @@ use wonder_core::event::{GateId, TimeoutPolicy, TokenId};
 use wonder_engine::{LogLine, Updates};
 
 use super::paint::{Paint, Tone};
-use super::words::{brief, brief_value, clean, count, dollars, duration, offset, short_id};
+use super::words::{brief, brief_value, count, dollars, duration, offset, short_id};
+use crate::text::{Text, text};
 use wonder_engine::run_tree::{RunTree, is_gather, node_name};
 
 const MESSAGE_CHARS_MAX: usize = 300;
@@ -42,7 +43,7 @@ impl Narrator {
     }
 
     /// The lines for what is new, in the order it happened: what a task said comes before its end.
-    pub(crate) fn lines(&mut self, updates: &Updates) -> Vec<String> {
+    pub(crate) fn lines(&mut self, updates: &Updates) -> Vec<Text> {
         updates.events.iter().for_each(|(run, event)| self.run_tree.learn(run, event));
         let mut logs: Vec<&LogLine> = updates.logs.iter().filter(|line| line.at >= self.since).collect();
         let spreads: BTreeSet<(&str, u64)> = spreads(&updates.events);
@@ -72,17 +73,17 @@ impl Narrator {
         lines
     }
 
-    fn line(&self, at: Time, sentence: &Sentence) -> String {
-        let time = self.paint.dim(&format!("{:>9}", self.offset(at)));
+    fn line(&self, at: Time, sentence: &Sentence) -> Text {
+        let time = self.paint.dim(format!("{:>9}", self.offset(at)));
         let what = self.paint.tone(sentence.tone, &sentence.what);
         let gap = if sentence.who.is_empty() { "" } else { " " };
-        format!("{time}  {}{gap}{what}", self.paint.strong(&sentence.who))
+        text!("{}  {}{}{}", time, self.paint.strong(&sentence.who), gap, what)
     }
 
-    fn output(&self, line: &LogLine) -> String {
-        let time = self.paint.dim(&format!("{:>9}", self.offset(line.at)));
+    fn output(&self, line: &LogLine) -> Text {
+        let time = self.paint.dim(format!("{:>9}", self.offset(line.at)));
         let who = self.run_tree.label(&line.run, TokenId(line.token));
-        format!("{time}  {} {}", self.paint.dim(&format!("{who} |")), clean(&line.text)).trim_end().to_owned()
+        text!("{}  {} {}", time, self.paint.dim(format!("{who} |")), line.text).trim_end()
     }
 
     fn offset(&self, at: Time) -> String {

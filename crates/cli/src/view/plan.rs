@@ -9,8 +9,8 @@ use wonder_plan::{Origin, Outline, Plan};
 
 use super::list::Page;
 use super::paint::Tone;
-use super::table::fit;
 use super::words::{brief, count, duration};
+use crate::text::{Text, text};
 
 /// Where nothing tells how wide a page is.
 const WIDTH: usize = 80;
@@ -19,32 +19,32 @@ const LABEL: usize = 10;
 /// More nodes than this are shown by batch.
 const NODES_MAX: usize = 40;
 
-pub(crate) fn page(plan: &Plan, page: Page) -> String {
+pub(crate) fn page(plan: &Plan, page: Page) -> Text {
     let page = Page { width: Some(page.width.unwrap_or(WIDTH).clamp(40, 160)), ..page };
     let outline = &plan.outline;
-    let mut out = format!("{}\n\n", fit(&head(outline, page), page.width));
-    out.push_str(&match outline.nodes.len() {
+    let mut out = text!("{}\n\n", head(outline, page).fit(page.width));
+    out.push(match outline.nodes.len() {
         0..=NODES_MAX => rows::nodes(outline, page),
         _ => rows::batches(outline, page),
     });
-    out.push('\n');
+    out.push_line("");
     for (label, tone, lines) in says::sections(plan) {
         for (at, line) in lines.iter().enumerate() {
             let label = if at == 0 { label } else { "" };
-            out.push_str(&paragraph(label, (tone, line), page));
+            out.push(paragraph(label, (tone, line), page));
         }
     }
     if let Some(legend) = legend(plan) {
-        out.push('\n');
+        out.push_line("");
         for line in wrap(&legend, page.width.unwrap_or(WIDTH)) {
-            out.push_str(&format!("{}\n", page.paint.dim(&line)));
+            out.push_line(page.paint.dim(line));
         }
     }
     out
 }
 
 /// `release: a graph of 6 nodes in 5 batches`
-fn head(outline: &Outline, page: Page) -> String {
+fn head(outline: &Outline, page: Page) -> Text {
     let kind = match outline.kind {
         Kind::Dag => "dag",
         Kind::Graph => "graph",
@@ -52,19 +52,18 @@ fn head(outline: &Outline, page: Page) -> String {
     let nodes = count(outline.nodes.len() as u64, "node");
     let batches = count(outline.batches.len() as u64, "batch");
     let widest = outline.batches.iter().map(Vec::len).max().unwrap_or(0);
-    let name = page.paint.strong(&brief(&outline.workflow, 60));
-    format!("{name}: a {kind} of {nodes} in {batches}, at most {widest} wide")
+    let name = page.paint.strong(brief(&outline.workflow, 60));
+    text!("{}: a {} of {} in {}, at most {} wide", name, kind, nodes, batches, widest)
 }
 
 /// A label and a text that goes on beside it.
-fn paragraph(label: &str, (tone, text): (Tone, &str), page: Page) -> String {
+fn paragraph(label: &str, (tone, text): (Tone, &str), page: Page) -> Text {
     let width = page.width.unwrap_or(WIDTH).saturating_sub(LABEL + 1).max(20);
-    let mut out = String::new();
+    let mut out = Text::EMPTY;
     for (at, line) in wrap(text, width).iter().enumerate() {
         let label = if at == 0 { label } else { "" };
-        let label = page.paint.dim(&format!("{label:<LABEL$}"));
-        out.push_str(format!("{label} {}", page.paint.tone(tone, line)).trim_end());
-        out.push('\n');
+        let label = page.paint.dim(format!("{label:<LABEL$}"));
+        out.push_line(text!("{} {}", label, page.paint.tone(tone, line)).trim_end());
     }
     out
 }

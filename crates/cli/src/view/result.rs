@@ -7,8 +7,9 @@ use wonder_core::error::Failure;
 use wonder_engine::{GateView, RunView, Status, WaitView};
 
 use super::paint::{Paint, run_mark, run_tone, spoken};
-use super::words::{brief, clean, count, dollars, dollars_as_number, duration, shell_word};
+use super::words::{brief, count, dollars, dollars_as_number, duration, shell_word};
 use crate::form;
+use crate::text::{Text, text};
 
 /// Further lines of a failure's message; `show -o json` has all of it.
 const MESSAGE_LINES_MAX: usize = 20;
@@ -48,7 +49,7 @@ impl<'v> Outcome<'v> {
 }
 
 /// `✓ completed in 1.2s · 14 nodes · 2 retries · $0.0042 · run 01…`
-pub(crate) fn summary(view: &RunView, paint: Paint) -> String {
+pub(crate) fn summary(view: &RunView, paint: Paint) -> Text {
     let status = view.row.status;
     let mut parts = vec![match status.is_end() {
         true => format!("{} in {}", spoken(status), duration(view.duration_ms)),
@@ -57,7 +58,7 @@ pub(crate) fn summary(view: &RunView, paint: Paint) -> String {
     parts.extend(numbers(view));
     parts.push(format!("run {}", view.row.run));
     let mark = paint.tone(run_tone(status), run_mark(status));
-    format!("{mark} {}", parts.join(" · "))
+    text!("{} {}", mark, parts.join(" · "))
 }
 
 /// What a run came to, without what is nothing.
@@ -75,12 +76,12 @@ pub(crate) fn numbers(view: &RunView) -> Vec<String> {
 }
 
 /// What went wrong with the run.
-pub(crate) fn failure(view: &RunView) -> Vec<String> {
+pub(crate) fn failure(view: &RunView) -> Vec<Text> {
     view.error.as_ref().map(told).unwrap_or_default()
 }
 
-/// A failure with its causes, each once.
-pub(crate) fn told(failure: &Failure) -> Vec<String> {
+/// A failure with its causes, each once; what belongs to a line stands below it, set in.
+pub(crate) fn told(failure: &Failure) -> Vec<Text> {
     let mut lines = Vec::new();
     let mut next = Some(failure.clone());
     let mut because = "";
@@ -94,9 +95,9 @@ pub(crate) fn told(failure: &Failure) -> Vec<String> {
         let cause = failure.cause.as_ref().map_or(String::new(), |cause| format!(": {cause}"));
         let own = failure.message.strip_suffix(&cause).unwrap_or(&failure.message);
         let mut message = own.lines();
-        let first = clean(message.next().unwrap_or_default());
-        lines.push(format!("  {because}{}{place}: {first}", failure.kind));
-        lines.extend(message.take(MESSAGE_LINES_MAX).map(|line| format!("    {}", clean(line))));
+        let first = message.next().unwrap_or_default();
+        lines.push(text!("{}{}{}: {}", because, failure.kind, place, first));
+        lines.extend(message.take(MESSAGE_LINES_MAX).map(|line| text!("  {}", line)));
         lines.extend(details(&failure.all_details(), own));
         next = failure.cause.map(|cause| *cause);
         because = "because of ";
@@ -106,7 +107,7 @@ pub(crate) fn told(failure: &Failure) -> Vec<String> {
 
 /// What more is known of a failure: the last lines of a command's output, if its message does not say them already,
 /// and the rest on one line.
-fn details(details: &Value, message: &str) -> Vec<String> {
+fn details(details: &Value, message: &str) -> Vec<Text> {
     let mut lines = Vec::new();
     let mut rest = details.as_map().cloned().unwrap_or_default();
     // The message says the one, the next lines the other.
@@ -119,58 +120,62 @@ fn details(details: &Value, message: &str) -> Vec<String> {
         }
         let said: Vec<&str> = text.lines().collect();
         let last = &said[said.len().saturating_sub(OUTPUT_LINES_MAX)..];
-        lines.extend(last.iter().map(|line| format!("    {stream} | {}", clean(line))));
+        lines.extend(last.iter().map(|line| text!("  {} | {}", stream, line)));
     }
     let rest = if details.as_map().is_some() { Value::from(rest) } else { details.clone() };
     if !rest.is_null() && rest.as_map().is_none_or(|map| !map.is_empty()) {
-        lines.push(format!("    {}", brief(&rest.to_string(), 300)));
+        lines.push(text!("  {}", brief(&rest.to_string(), 300)));
     }
     lines
 }
 
 /// What can be done about a run that did not complete.
-pub(crate) fn remedies(view: &RunView) -> Vec<String> {
-    let run = &view.row.run;
+pub(crate) fn remedies(view: &RunView) -> Vec<Text> {
+    let run = shell_word(&view.row.run);
     match view.row.status {
         Status::Failed | Status::TimedOut => vec![
-            format!("  `wonder show {run}` tells how it went"),
-            format!("  `wonder retry {run}` tries again what failed"),
+            text!("  `wonder show {}` tells how it went", run),
+            text!("  `wonder retry {}` tries again what failed", run),
         ],
-        Status::Cancelled => vec![format!("  `wonder retry {run}` goes on from where it was")],
-        Status::Quarantined => vec![format!("  `wonder events {run}` shows what is stored of it")],
+        Status::Cancelled => vec![text!("  `wonder retry {}` goes on from where it was", run)],
+        Status::Quarantined => vec![text!("  `wonder events {}` shows what is stored of it", run)],
         _ => Vec::new(),
     }
 }
 
 /// What a run waits for from outside, each with the line to type.
-pub(crate) fn waits(view: &RunView, gates: &[GateView], paint: Paint) -> Vec<String> {
+pub(crate) fn waits(view: &RunView, gates: &[GateView], paint: Paint) -> Vec<Text> {
     view.waiting.iter().flat_map(|wait| waits_for(wait, gates, paint)).collect()
 }
 
-fn waits_for(wait: &WaitView, gates: &[GateView], paint: Paint) -> Vec<String> {
+fn waits_for(wait: &WaitView, gates: &[GateView], paint: Paint) -> Vec<Text> {
     match wait {
         WaitView::Gate { gate, node, title, .. } => {
             let known = gates.iter().find(|known| known.id == *gate);
             let node = node.as_ref().map_or(String::new(), |node| format!(" (at {node})"));
-            let mut lines = vec![format!("  {}{}", paint.strong(&clean(title)), paint.dim(&node))];
-            lines.push(format!("    {}", answer_line(gate, known)));
-            lines.extend(known.map(|known| format!("    {}", paint.dim(&takes_line(known)))));
-            lines.extend(known.and_then(deadline_line));
+            let mut lines = vec![text!("  {}{}", paint.strong(title), paint.dim(node))];
+            lines.push(text!("    {}", answer_line(gate, known)));
+            lines.extend(known.map(|known| text!("    {}", paint.dim(takes_line(known)))));
+            lines.extend(known.and_then(deadline_line).map(Text::from));
             lines
         }
         WaitView::Event { run, node, event, key } => {
             let key = if key.is_null() { String::new() } else { format!(" --key {}", key_word(key)) };
             vec![
-                format!("  event {}{}", paint.strong(event), paint.dim(&format!(" (at {node})"))),
-                format!("    wonder signal {run} {}{key} '{{}}'", shell_word(event)),
+                text!("  event {}{}", paint.strong(event), paint.dim(format!(" (at {node})"))),
+                Text::from(format!(
+                    "    wonder signal {} {}{key} '{{}}'",
+                    shell_word(run),
+                    shell_word(event)
+                )),
             ]
         }
         WaitView::Project { run, message, .. } => vec![
-            format!("  {message}"),
-            format!("    raise the project's budget in wonder.toml, then: wonder resume {run}"),
+            text!("  {}", message),
+            text!("    raise the project's budget in wonder.toml, then: wonder resume {}", shell_word(run)),
         ],
         WaitView::Resume { run } => {
-            vec!["  paused by an operator".to_owned(), format!("    wonder resume {run}")]
+            vec![text!("  paused by an operator"), text!("    wonder resume {}", shell_word(run))]
         }
     }
 }
@@ -199,7 +204,7 @@ fn deadline_line(gate: &GateView) -> Option<String> {
 pub(crate) fn answer_line(gate: &str, known: Option<&GateView>) -> String {
     let example = |gate: &GateView| Some(form::typed(&form::example(&gate.form)?, &gate.form));
     match known.map(example) {
-        Some(Some(answer)) => format!("wonder answer {gate} {answer}"),
-        Some(None) | None => format!("wonder answer {gate}"),
+        Some(Some(answer)) => format!("wonder answer {} {answer}", shell_word(gate)),
+        Some(None) | None => format!("wonder answer {}", shell_word(gate)),
     }
 }

@@ -1,13 +1,12 @@
 //! One row of the tree as one line: mark, node, time, cost, and what is to be said about it.
 
-use console::measure_text_width;
 use wonder_core::Time;
 use wonder_engine::timeline::Axis;
 
 use super::paint::{Paint, Tone, token_mark, token_tone};
-use super::table::{fit, pad, pad_left};
 use super::tree::{Mark, Row};
 use super::words::{brief, dollars, duration};
+use crate::text::{Text, text};
 
 const TIME_WIDTH: usize = 7;
 const BAR_WIDTH: usize = 24;
@@ -29,7 +28,7 @@ pub(crate) struct Columns {
 impl Columns {
     pub(crate) fn of(rows: &[Row], width: usize, paint: Paint) -> Columns {
         let tokens = || rows.iter().filter(|row| !matches!(row.mark, Mark::Group { .. }));
-        let label = tokens().map(|row| measure_text_width(&label(row))).max().unwrap_or(0);
+        let label = tokens().map(|row| Text::from(label(row)).width()).max().unwrap_or(0);
         let cost = tokens().filter(|row| row.usd_micros > 0).map(|row| dollars(row.usd_micros).len());
         let cost = cost.max().map_or(0, |widest| widest + 1);
         Columns { width, label: label.clamp(12, (width / 2).max(12)), cost, bars: 0, turn: None, paint }
@@ -67,44 +66,43 @@ impl Span {
     }
 }
 
-pub(crate) fn line(row: &Row, at: &Columns, span: Option<&Span>) -> String {
+pub(crate) fn line(row: &Row, at: &Columns, span: Option<&Span>) -> Text {
     let text = match row.mark {
         Mark::Ahead => {
-            let name = fit(&format!("· {}", row.label), Some(at.label)).into_owned();
-            at.paint.dim(&format!(
-                "{} {}  {}",
-                pad(&name, at.label),
-                " ".repeat(TIME_WIDTH + at.cost),
-                row.note
-            ))
+            let name = text!("· {}", row.label).fit(Some(at.label));
+            let gap = Text::blanks(TIME_WIDTH + at.cost);
+            at.paint.dim(text!("{} {}  {}", name.pad(at.label), gap, row.note))
         }
         Mark::Token(status) => {
             let mark = at.paint.tone(token_tone(status), token_mark(status, at.turn));
             let quiet = matches!(token_tone(status), Tone::Dim);
             let tone = if quiet { Tone::Dim } else { Tone::Plain };
-            let name = format!("{} {}", mark, at.paint.tone(tone, &row.label));
-            let name = format!("{}{name}{}", indent(row), at.paint.dim(&item(row)));
-            let name = fit(&name, Some(at.label)).into_owned();
-            let time = row.took_ms.map_or(String::new(), duration);
-            let cost = if row.usd_micros > 0 { dollars(row.usd_micros) } else { String::new() };
+            let (label, item) = (at.paint.tone(tone, &row.label), at.paint.dim(item(row)));
+            let name = text!("{}{} {}{}", indent(row), mark, label, item).fit(Some(at.label));
+            let time = Text::from(row.took_ms.map_or(String::new(), duration));
+            let cost = Text::from(if row.usd_micros > 0 { dollars(row.usd_micros) } else { String::new() });
             let bar = span.filter(|_| at.bars > 0).map(|span| when(row, at, span)).unwrap_or_default();
-            let note = at.paint.tone(note_tone(row.mark), &brief(&row.note, NOTE_CHARS_MAX));
-            format!(
-                "{} {}{}{bar}  {note}",
-                pad(&name, at.label),
-                pad_left(&time, TIME_WIDTH),
-                at.paint.dim(&pad_left(&cost, at.cost)),
+            let note = at.paint.tone(note_tone(row.mark), brief(&row.note, NOTE_CHARS_MAX));
+            text!(
+                "{} {}{}{}  {}",
+                name.pad(at.label),
+                time.pad_left(TIME_WIDTH),
+                at.paint.dim(cost.pad_left(at.cost)),
+                bar,
+                note
             )
         }
         Mark::Group { done, total, closed, .. } => {
-            let bar =
-                if closed { String::new() } else { format!(" {}", progress_bar(done, total, at.paint)) };
+            let bar = match closed {
+                true => Text::EMPTY,
+                false => text!(" {}", progress_bar(done, total, at.paint)),
+            };
             let note = if row.note.is_empty() { String::new() } else { format!(" · {}", row.note) };
-            let text = format!("{}{bar} {done}/{total}{note}", row.label);
-            format!("{}{}", indent(row), if closed { at.paint.dim(&text) } else { text })
+            let text = text!("{}{} {}/{}{}", row.label, bar, done, total, note);
+            text!("{}{}", indent(row), if closed { at.paint.dim(text) } else { text })
         }
     };
-    fit(text.trim_end(), Some(at.width)).into_owned()
+    text.trim_end().fit(Some(at.width))
 }
 
 fn label(row: &Row) -> String {
@@ -130,15 +128,15 @@ fn note_tone(mark: Mark) -> Tone {
 }
 
 /// `━━━━━━━━━────────`
-fn progress_bar(done: u32, total: u32, paint: Paint) -> String {
+fn progress_bar(done: u32, total: u32, paint: Paint) -> Text {
     let filled = if total == 0 { BAR_WIDTH } else { BAR_WIDTH * done as usize / total as usize };
     let (full, rest) = ("━".repeat(filled), "─".repeat(BAR_WIDTH - filled));
-    format!("{}{}", paint.tone(Tone::Active, &full), paint.dim(&rest))
+    text!("{}{}", paint.tone(Tone::Active, full), paint.dim(rest))
 }
 
 /// When it worked, as a bar between the run's start and its end; nothing for what was copied from another run.
-fn when(row: &Row, at: &Columns, span: &Span) -> String {
-    let nothing = || " ".repeat(at.bars + 2);
+fn when(row: &Row, at: &Columns, span: &Span) -> Text {
+    let nothing = || Text::blanks(at.bars + 2);
     let Some(began) = row.began else { return nothing() };
     let ended = row.ended.unwrap_or(span.to);
     if ended < span.axis.from {
@@ -154,6 +152,6 @@ fn when(row: &Row, at: &Columns, span: &Span) -> String {
         Mark::Token(status) => token_tone(status),
         Mark::Group { .. } | Mark::Ahead => Tone::Dim,
     };
-    let bar = at.paint.tone(tone, &"━".repeat(last - first));
-    format!("  {}{bar}{}", " ".repeat(first), " ".repeat(at.bars - last))
+    let bar = at.paint.tone(tone, "━".repeat(last - first));
+    text!("  {}{}{}", Text::blanks(first), bar, Text::blanks(at.bars - last))
 }

@@ -5,7 +5,6 @@ mod json;
 
 use std::sync::Arc;
 
-use console::measure_text_width;
 pub(crate) use json::ShowJson;
 use wonder_core::graph::Graph;
 use wonder_core::state::Metrics;
@@ -17,9 +16,10 @@ use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
 use super::result::{answer_line, failure, takes_line};
 use super::row::{Columns, Span, line};
 use super::tree::{Background, Row, rows};
-use super::words::{ago, brief, clean, count, dollars, duration, until, wrapped};
+use super::words::{ago, brief, count, dollars, duration, shell_word, until, wrapped};
 use super::{changes, walk};
 use crate::args::INTERRUPTED;
+use crate::text::{Text, text};
 use wonder_engine::run_tree::RunTree;
 
 /// Where nothing tells how wide a page is.
@@ -32,7 +32,7 @@ pub(crate) fn page(
     graph: Option<&Arc<Graph>>,
     gates: &[GateView],
     page: Page,
-) -> String {
+) -> Text {
     let width = page.width.unwrap_or(WIDTH);
     let sized = Page { width: Some(width), ..page };
     let mut out = head(view, run_tree.root(), page);
@@ -40,70 +40,67 @@ pub(crate) fn page(
     let (graph, told) = (graph.cloned(), view.error.clone());
     let all = rows(run_tree, &Background { graph, told, ..Background::default() }, page.now);
     if !all.is_empty() {
-        out.push_str(&tree(&all, run_tree.root(), sized));
+        out.push(tree(&all, run_tree.root(), sized));
     }
     let parts =
         [("walks", walk::lines(run_tree, sized)), ("changes to how it goes on", changed(run_tree, sized))];
     for (title, lines) in parts.iter().filter(|(_, lines)| !lines.is_empty()) {
-        out.push_str(&section(title, lines, page.paint));
+        out.push(section(title, lines, page.paint));
     }
     let history = gate_history(run_tree, page);
     if !history.is_empty() {
-        out.push_str(&section("gates", &history, page.paint));
+        out.push(section("gates", &history, page.paint));
     }
     if !gates.is_empty() {
-        let lines: Vec<String> = gates.iter().flat_map(|gate| gate_lines(gate, page)).collect();
-        out.push_str(&section("open gates", &lines, page.paint));
+        let lines: Vec<Text> = gates.iter().flat_map(|gate| gate_lines(gate, page)).collect();
+        out.push(section("open gates", &lines, page.paint));
     }
     if view.error.is_some() {
-        let lines: Vec<String> = failure(view).iter().map(|line| line[2..].to_owned()).collect();
-        out.push_str(&section("error", &lines, page.paint));
+        out.push(section("error", &failure(view), page.paint));
     }
     if let Some(output) = &view.output {
         let text = serde_json::to_string_pretty(output).unwrap_or_default();
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        out.push_str(&section("output", &lines, page.paint));
+        let lines: Vec<Text> = text.lines().map(Text::from).collect();
+        out.push(section("output", &lines, page.paint));
     }
     out
 }
 
-fn head(view: &RunView, timeline: &Timeline, page: Page) -> String {
+fn head(view: &RunView, timeline: &Timeline, page: Page) -> Text {
     let (row, paint) = (&view.row, page.paint);
-    let mut lines: Vec<(&str, String)> =
-        vec![("run", row.run.clone()), ("workflow", format!("{}, version {}", row.workflow, row.version))];
+    let mut lines: Vec<(&str, Text)> =
+        vec![("run", Text::from(&row.run)), ("workflow", text!("{}, version {}", row.workflow, row.version))];
     if let Some(parent) = &row.parent {
-        lines.push(("called by", parent.clone()));
+        lines.push(("called by", Text::from(parent)));
     }
     if let Some(forked) = &row.forked {
-        lines.push(("forked", format!("from {}; what was copied is no part of what it took", forked.from)));
+        lines.push(("forked", text!("from {}; what was copied is no part of what it took", forked.from)));
     }
     let status = match is_interrupted(row) {
         true => {
-            let mark = paint.tone(Tone::Attention, &format!("! {INTERRUPTED}"));
-            format!("{mark} · nobody carries it on: wonder resume {}", row.run)
+            let mark = paint.tone(Tone::Attention, format!("! {INTERRUPTED}"));
+            text!("{} · nobody carries it on: wonder resume {}", mark, shell_word(&row.run))
         }
-        false => {
-            paint.tone(run_tone(row.status), &format!("{} {}", run_mark(row.status), spoken(row.status)))
-        }
+        false => paint.tone(run_tone(row.status), format!("{} {}", run_mark(row.status), spoken(row.status))),
     };
     lines.push(("status", status));
-    lines.push(("started", format!("{} ({})", row.started_at, ago(row.started_at, page.now))));
+    lines.push(("started", text!("{} ({})", row.started_at, ago(row.started_at, page.now))));
     let mut took = vec![duration(view.duration_ms)];
     took.extend((row.usd_micros > 0).then(|| dollars(row.usd_micros)));
     took.extend((row.tokens > 0).then(|| count(row.tokens, "model token")));
     let idle = |ms: u64| format!("without {} between its end and its retry", duration(ms));
     took.extend(Some(row.closed_ms).filter(|ms| *ms > 0).map(idle));
-    lines.push(("took", took.join(" · ")));
-    lines.push(("metrics", metrics(&view.metrics)));
-    lines.extend(budget_line(view, timeline).map(|text| ("budget", text)));
+    lines.push(("took", Text::joined(took, " · ")));
+    lines.push(("metrics", metrics(&view.metrics).into()));
+    lines.extend(budget_line(view, timeline).map(|text| ("budget", text.into())));
     if !row.labels.is_empty() {
         let labels: Vec<String> = row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        lines.push(("labels", labels.join(" ")));
+        lines.push(("labels", Text::joined(labels, " ")));
     }
     if view.input.as_map().is_none_or(|map| !map.is_empty()) {
-        lines.push(("input", brief(&view.input.to_string(), 200)));
+        lines.push(("input", brief(&view.input.to_string(), 200).into()));
     }
-    lines.iter().map(|(name, text)| format!("{} {text}\n", paint.dim(&format!("{name:<9}")))).collect()
+    Text::of_lines(lines.iter().map(|(name, text)| text!("{} {}", paint.dim(format!("{name:<9}")), text)))
 }
 
 /// The dollars that the run may spend, with what people added.
@@ -142,21 +139,21 @@ fn metrics(metrics: &Metrics) -> String {
 }
 
 /// Of the run, and of its children under their names.
-fn changed(run_tree: &RunTree, page: Page) -> Vec<String> {
+fn changed(run_tree: &RunTree, page: Page) -> Vec<Text> {
     let width = page.width.unwrap_or(WIDTH).saturating_sub(2);
     let mut lines = changes::lines(run_tree.root());
     for (run, timeline) in run_tree.runs.iter().filter(|(run, _)| **run != run_tree.root) {
         let label = run_tree.run_label(run);
         lines.extend(changes::lines(timeline).iter().map(|line| format!("{label}: {line}")));
     }
-    lines.iter().flat_map(|line| wrapped(line, width, 4)).collect()
+    lines.iter().flat_map(|line| wrapped(line, width, 4)).map(Text::from).collect()
 }
 
-fn tree(all: &[Row], root: &Timeline, page: Page) -> String {
+fn tree(all: &[Row], root: &Timeline, page: Page) -> Text {
     let (width, paint) = (page.width.unwrap_or(WIDTH), page.paint);
     let span = Span { axis: root.axis(), to: root.ended_at.unwrap_or(page.now).max(root.last_at) };
     let columns = Columns::of(all, width - 2, paint).with_bars();
-    let mut lines: Vec<String> = all.iter().map(|row| line(row, &columns, Some(&span))).collect();
+    let mut lines: Vec<Text> = all.iter().map(|row| line(row, &columns, Some(&span))).collect();
     if columns.bars > 0 {
         lines.insert(0, scale(&columns, &span));
     }
@@ -164,52 +161,47 @@ fn tree(all: &[Row], root: &Timeline, page: Page) -> String {
 }
 
 /// The ends of the bars: `0s` and how long it took.
-fn scale(columns: &Columns, span: &Span) -> String {
-    let end = duration(span.whole_ms());
-    let gap = columns.bars.saturating_sub(measure_text_width(&end) + 1);
-    let text = format!("0{}{end}", " ".repeat(gap));
-    columns.paint.dim(&format!("{}{text}", " ".repeat(columns.bars_at())))
+fn scale(columns: &Columns, span: &Span) -> Text {
+    let end = Text::from(duration(span.whole_ms()));
+    let gap = columns.bars.saturating_sub(end.width() + 1);
+    columns.paint.dim(text!("{}0{}{}", Text::blanks(columns.bars_at()), Text::blanks(gap), end))
 }
 
 /// Gates that somebody answered or that closed without it, of the run and of those it called: who, when, what.
-fn gate_history(run_tree: &RunTree, page: Page) -> Vec<String> {
+fn gate_history(run_tree: &RunTree, page: Page) -> Vec<Text> {
     let mut lines = Vec::new();
     for (run, timeline) in &run_tree.runs {
         for (id, gate) in
             timeline.gates.iter().filter(|(_, gate)| !gate.is_open() || !gate.answers.is_empty())
         {
             let at = gate.token.map_or(String::new(), |token| format!(" at {}", run_tree.label(run, token)));
-            let place = page.paint.dim(&format!("({run}:{id}{at})"));
-            lines.push(format!("{} {place}", page.paint.strong(&clean(&gate.title))));
+            let place = page.paint.dim(format!("({run}:{id}{at})"));
+            lines.push(text!("{} {}", page.paint.strong(&gate.title), place));
             let told = history(gate);
-            lines.extend(
-                told.iter().map(|(at, what)| format!("  {} {what}", page.paint.dim(&at.to_string()))),
-            );
+            lines
+                .extend(told.iter().map(|(at, what)| text!("  {} {}", page.paint.dim(at.to_string()), what)));
         }
     }
     lines
 }
 
-fn gate_lines(gate: &GateView, page: Page) -> Vec<String> {
+fn gate_lines(gate: &GateView, page: Page) -> Vec<Text> {
     let node = place(gate).map_or(String::new(), |place| format!(" at {place}"));
     let until = gate.deadline.map_or(String::new(), |at| format!(", {}", until(at, page.now)));
     let when = format!("{}{until}", ago(gate.opened_at, page.now));
-    let mut lines = vec![format!(
+    let mut lines = vec![text!(
         "{} {}",
-        page.paint.tone(Tone::Attention, &clean(&gate.title)),
-        page.paint.dim(&format!("({}{node}, opened {when})", gate.id))
+        page.paint.tone(Tone::Attention, &gate.title),
+        page.paint.dim(format!("({}{node}, opened {when})", gate.id))
     )];
-    lines.extend(gate.body.iter().flat_map(|body| body.lines().map(|line| format!("  {}", clean(line)))));
-    lines.push(format!("  {}", answer_line(&gate.id, Some(gate))));
-    lines.push(format!("  {}", page.paint.dim(&takes_line(gate))));
+    lines.extend(gate.body.iter().flat_map(|body| body.lines().map(|line| text!("  {}", line))));
+    lines.push(text!("  {}", answer_line(&gate.id, Some(gate))));
+    lines.push(text!("  {}", page.paint.dim(takes_line(gate))));
     lines
 }
 
-fn section(title: &str, lines: &[String], paint: Paint) -> String {
-    let mut out = format!("\n{}\n", paint.strong(title));
-    for line in lines {
-        out.push_str(format!("  {line}").trim_end());
-        out.push('\n');
-    }
+pub(super) fn section(title: &str, lines: &[Text], paint: Paint) -> Text {
+    let mut out = text!("\n{}\n", paint.strong(title));
+    lines.iter().for_each(|line| out.push_line(text!("  {}", line).trim_end()));
     out
 }

@@ -1,15 +1,13 @@
 //! Tables that fit: columns as wide as they need to be, the last one cut at the edge of the screen.
 
-use console::{measure_text_width, pad_str, truncate_str};
-use std::borrow::Cow;
-
 use super::paint::{Paint, Tone};
+use crate::text::Text;
 
 /// Rows of cells under a head. A cell has one line.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     head: Vec<&'static str>,
-    rows: Vec<Vec<(Tone, String)>>,
+    rows: Vec<Vec<(Tone, Text)>>,
     /// Columns of numbers.
     numbers: Vec<usize>,
 }
@@ -40,9 +38,9 @@ impl Table {
         self
     }
 
-    pub(crate) fn row(&mut self, cells: Vec<(Tone, String)>) {
+    pub(crate) fn row(&mut self, cells: Vec<(Tone, impl Into<Text>)>) {
         assert_eq!(cells.len(), self.head.len(), "a row has a cell for each column");
-        self.rows.push(cells);
+        self.rows.push(cells.into_iter().map(|(tone, text)| (tone, text.into())).collect());
     }
 
     /// So that it fits: names of the first column are cut, then these columns are left out one by one, then
@@ -63,7 +61,7 @@ impl Table {
         let surplus = self.width().saturating_sub(width);
         let room = self.widths().first().map_or(0, |first| first.saturating_sub(surplus).max(least));
         if surplus > 0 {
-            self.rows.iter_mut().for_each(|row| row[0].1 = cut_within(&row[0].1, room));
+            self.rows.iter_mut().for_each(|row| row[0].1 = cut_within(row[0].1.as_str(), room));
         }
     }
 
@@ -75,15 +73,12 @@ impl Table {
     }
 
     /// `width`: of the screen; none: nothing is cut.
-    pub(crate) fn render(&self, paint: Paint, width: Option<usize>) -> String {
+    pub(crate) fn render(&self, paint: Paint, width: Option<usize>) -> Text {
         let widths = self.widths();
-        let mut out = String::new();
-        let head: Vec<(Tone, String)> =
-            self.head.iter().map(|title| (Tone::Dim, (*title).to_owned())).collect();
+        let mut out = Text::EMPTY;
+        let head: Vec<(Tone, Text)> = self.head.iter().map(|title| (Tone::Dim, Text::from(*title))).collect();
         for row in std::iter::once(&head).chain(&self.rows) {
-            let line = self.line(row, &widths, paint);
-            out.push_str(&fit(line.trim_end(), width));
-            out.push('\n');
+            out.push_line(self.line(row, &widths, paint).trim_end().fit(width));
         }
         out
     }
@@ -94,57 +89,39 @@ impl Table {
         widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
     }
 
-    fn line(&self, row: &[(Tone, String)], widths: &[usize], paint: Paint) -> String {
-        let mut line = String::new();
+    fn line(&self, row: &[(Tone, Text)], widths: &[usize], paint: Paint) -> Text {
+        let mut line = Text::EMPTY;
         for (at, ((tone, text), width)) in row.iter().zip(widths).enumerate() {
             if at > 0 {
-                line.push_str(GAP);
+                line.push(GAP);
             }
             let last = at + 1 == row.len();
             let padded = match self.numbers.contains(&at) {
-                true => pad_left(text, *width),
-                false if last => Cow::Borrowed(text.as_str()),
-                false => pad(text, *width),
+                true => text.pad_left(*width),
+                false if last => text.clone(),
+                false => text.pad(*width),
             };
-            line.push_str(&paint.tone(*tone, &padded));
+            line.push(paint.tone(*tone, padded));
         }
         line
     }
 
     fn widths(&self) -> Vec<usize> {
-        let cell = |row: &Vec<(Tone, String)>, at: usize| measure_text_width(&row[at].1);
+        let cell = |row: &Vec<(Tone, Text)>, at: usize| row[at].1.width();
         (0..self.head.len())
             .map(|at| self.rows.iter().map(|row| cell(row, at)).max().unwrap_or(0).max(self.head[at].len()))
             .collect()
     }
 }
 
-/// Filled up with blanks to a width on the screen.
-pub(crate) fn pad(text: &str, width: usize) -> Cow<'_, str> {
-    pad_str(text, width, console::Alignment::Left, None)
-}
-
-/// Filled up from the left: numbers end where numbers end.
-pub(crate) fn pad_left(text: &str, width: usize) -> Cow<'_, str> {
-    pad_str(text, width, console::Alignment::Right, None)
-}
-
-/// Cut to a width on the screen.
-pub(crate) fn fit(text: &str, width: Option<usize>) -> Cow<'_, str> {
-    match width {
-        Some(width) => truncate_str(text, width, "…"),
-        None => Cow::Borrowed(text),
-    }
-}
-
 /// Cut to so many characters, with both ends kept.
-fn cut_within(text: &str, chars_max: usize) -> String {
+fn cut_within(text: &str, chars_max: usize) -> Text {
     let chars = text.chars().count();
     if chars <= chars_max {
-        return text.to_owned();
+        return Text::from(text);
     }
     let first = text.chars().take(chars_max.saturating_sub(NAME_END + 1));
-    first.chain(['…']).chain(text.chars().skip(chars - NAME_END)).collect()
+    Text::from(first.chain(['…']).chain(text.chars().skip(chars - NAME_END)).collect::<String>())
 }
 
 #[cfg(test)]
@@ -153,13 +130,13 @@ mod tests {
 
     #[test]
     fn a_narrow_table_keeps_its_last_column_and_the_ends_of_names() {
-        let cells = |texts: [&str; 3]| texts.map(|text| (Tone::Plain, text.to_owned())).to_vec();
+        let cells = |texts: [&str; 3]| texts.map(|text| (Tone::Plain, Text::from(text))).to_vec();
         let mut table = Table::new(&["NODE", "TRIES", "COST"]).with_numbers(1..3);
         table.row(cells(["summarise_each_source[12]", "+7", "$0.0042"]));
         table.row(cells(["write", "", "$1.00"]));
         let shown = |width| {
             let text = table.clone().narrowed(width, &["TRIES"]).render(Paint::NONE, Some(width));
-            text.lines().map(str::to_owned).collect::<Vec<_>>()
+            text.as_str().lines().map(str::to_owned).collect::<Vec<_>>()
         };
         let cut = [
             "NODE                  TRIES     COST",

@@ -21,6 +21,7 @@ use super::show::{self, ShowJson};
 use super::tree::Background;
 use super::why;
 use crate::stage::{ROOT, START, Stage};
+use crate::text::{Text, text};
 
 const PANEL: &str = r#"
 name: judge_panel
@@ -184,7 +185,7 @@ fn page(stage: &Stage, width: usize) -> Page {
 }
 
 fn plain(stage: &Stage) -> String {
-    Narrator::new(ROOT, None, Paint::NONE).lines(&stage.updates()).join("\n")
+    Text::joined(Narrator::new(ROOT, None, Paint::NONE).lines(&stage.updates()), "\n").to_string()
 }
 
 fn background(stage: &Stage) -> Background {
@@ -197,22 +198,22 @@ fn live(stage: &Stage, width: usize, height: usize) -> String {
     let canvas = Canvas { width, height, now: stage.now, turn: Some(0), paint: Paint::NONE };
     let lines = frame(&stage.run_tree(), &background(stage), &output, canvas);
     assert!(lines.len() < height, "a frame leaves room for the cursor");
-    assert!(lines.iter().all(|line| console::measure_text_width(line) <= width), "{lines:#?}");
-    lines.join("\n")
+    assert!(lines.iter().all(|line| line.width() <= width), "{lines:#?}");
+    Text::joined(lines, "\n").to_string()
 }
 
 fn shown(stage: &Stage, width: usize) -> String {
     let graph = Some(stage.definition()).filter(|_| !stage.row().status.is_end());
-    show::page(&stage.view(), &stage.run_tree(), graph, &stage.gates(), page(stage, width))
+    show::page(&stage.view(), &stage.run_tree(), graph, &stage.gates(), page(stage, width)).to_string()
 }
 
 fn end(stage: &Stage) -> String {
     let view = stage.view();
     let mut lines = vec![summary(&view, Paint::NONE)];
-    lines.extend(failure(&view));
+    lines.extend(failure(&view).iter().map(|line| text!("  {}", line)));
     lines.extend(remedies(&view));
     lines.extend(waits(&view, &stage.gates(), Paint::NONE));
-    lines.join("\n")
+    Text::joined(lines, "\n").to_string()
 }
 
 fn answered(stage: Stage) -> Stage {
@@ -240,8 +241,8 @@ fn what_happened_before_is_learnt_and_not_told() {
     let waits = panel().play(60_000);
     let since = waits.now;
     let done = answered(waits).play(61_000);
-    let told = Narrator::new(ROOT, Some(since), Paint::NONE).lines(&done.updates()).join("\n");
-    insta::assert_snapshot!(told);
+    let told = Narrator::new(ROOT, Some(since), Paint::NONE).lines(&done.updates());
+    insta::assert_snapshot!(Text::joined(told, "\n"));
 }
 
 #[test]
@@ -338,16 +339,17 @@ fn events_have_a_line_each() {
     let run_tree = stage.run_tree();
     let updates = stage.updates();
     let lines = updates.events.iter().map(|(run, event)| event_line(&run_tree, run, event, Paint::NONE));
-    insta::assert_snapshot!("events", lines.collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!("events", Text::joined(lines, "\n"));
     let said = Stage::open(EACH, "{}").play(500).print("review", "compiling").print("review", "");
     let (run_tree, updates) = (said.run_tree(), said.updates());
     let lines = updates.logs.iter().map(|line| log_line(&run_tree, line, Paint::NONE));
-    insta::assert_snapshot!("logs", lines.collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!("logs", Text::joined(lines, "\n"));
 }
 
 #[test]
 fn why_names_what_is_waited_for() {
-    let said = |stage: &Stage| why::lines(&stage.why(), (&stage.run_tree(), true), stage.now).join("\n");
+    let said =
+        |stage: &Stage| Text::joined(why::lines(&stage.why(), (&stage.run_tree(), true), stage.now), "\n");
     insta::assert_snapshot!("why", said(&panel().play(850)));
     insta::assert_snapshot!("why_many", said(&Stage::open(MANY, "{}").play(2_500)));
     insta::assert_snapshot!("why_gates", said(&Stage::open(REVIEWS, "{}").play(100)));
@@ -398,7 +400,7 @@ fn the_time_that_is_left_comes_from_past_runs() {
     let background = Background { learnt, ..background(&dag) };
     let canvas = Canvas { width: 79, height: 24, now: dag.now, turn: Some(0), paint: Paint::NONE };
     let lines = frame(&dag.run_tree(), &background, &Output::default(), canvas);
-    insta::assert_snapshot!("live_left", lines.join("\n"));
+    insta::assert_snapshot!("live_left", Text::joined(lines, "\n"));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use wonder_engine::timeline::{Axis, Move, Visit};
 
 use super::list::Page;
 use super::paint::token_tone;
-use super::table::{fit, pad_left};
 use super::words::{brief, count, duration, offset, short_id};
+use crate::text::{Text, text};
 use wonder_engine::run_tree::RunTree;
 
 /// Walks that are shown: of one node, and of all.
@@ -67,7 +67,7 @@ struct Walk<'t> {
 }
 
 /// Nothing if every token went straight.
-pub(crate) fn lines(run_tree: &RunTree, page: Page) -> Vec<String> {
+pub(crate) fn lines(run_tree: &RunTree, page: Page) -> Vec<Text> {
     let all = winding(run_tree);
     let shown = chosen(&all);
     let axis = run_tree.root().axis();
@@ -75,18 +75,18 @@ pub(crate) fn lines(run_tree: &RunTree, page: Page) -> Vec<String> {
     for walk in &shown {
         let label = run_tree.label(walk.run, walk.visit.token);
         let tried = count(walk.visit.attempts.into(), "attempt");
-        lines.push(format!("{} {}", page.paint.strong(&label), page.paint.dim(&tried)));
+        lines.push(text!("{} {}", page.paint.strong(label), page.paint.dim(tried)));
         lines.extend(own_lines(walk, &axis, page));
     }
     if all.len() > shown.len() {
         let more = format!("… and {} more: -o json has every walk", all.len() - shown.len());
-        lines.push(page.paint.dim(&more));
+        lines.push(page.paint.dim(more));
     }
     if !lines.is_empty() {
-        lines.push(page.paint.dim(&format!("({LEGEND})")));
+        lines.push(page.paint.dim(format!("({LEGEND})")));
     }
     let width = page.width.map(|width| width.saturating_sub(2));
-    lines.iter().map(|line| fit(line, width).into_owned()).collect()
+    lines.iter().map(|line| line.fit(width)).collect()
 }
 
 fn winding(run_tree: &RunTree) -> Vec<Walk<'_>> {
@@ -131,31 +131,34 @@ impl Walk<'_> {
     }
 }
 
-fn own_lines(walk: &Walk<'_>, axis: &Axis, page: Page) -> Vec<String> {
+fn own_lines(walk: &Walk<'_>, axis: &Axis, page: Page) -> Vec<Text> {
     let steps = &walk.visit.walk;
     let left_out = steps.len().saturating_sub(FIRST_MAX + LAST_MAX);
     let mut lines = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         if left_out > 0 && at == FIRST_MAX {
             let gap = " ".repeat(TIME_WIDTH + 1);
-            lines.push(page.paint.dim(&format!("{gap}… {}", count(left_out as u64, "move"))));
+            lines.push(page.paint.dim(format!("{gap}… {}", count(left_out as u64, "move"))));
         }
         if left_out == 0 || at < FIRST_MAX || at >= FIRST_MAX + left_out {
             let arrow = if at == 0 { " " } else { "→" };
             let time = if step.at < axis.from { "copied".to_owned() } else { offset(axis.ms(step.at)) };
-            let time = pad_left(&time, TIME_WIDTH).into_owned();
-            lines.push(format!("{} {arrow} {}", page.paint.dim(&time), place(walk, step, page)));
+            let time = Text::from(time).pad_left(TIME_WIDTH);
+            lines.push(text!("{} {} {}", page.paint.dim(time), arrow, place(walk, step, page)));
         }
     }
     lines
 }
 
 /// `retrying (timeout: it took too long, in 200ms)`
-fn place(walk: &Walk<'_>, step: &Move, page: Page) -> String {
+fn place(walk: &Walk<'_>, step: &Move, page: Page) -> Text {
     let paint = page.paint;
     let status = paint.tone(token_tone(step.to), step.to.as_str());
     let why = cause(walk, step, page.width.unwrap_or(usize::MAX).saturating_sub(ROOM_MIN).clamp(16, 160));
-    if why.is_empty() { status } else { format!("{status} {}", paint.dim(&format!("({})", why.join(", ")))) }
+    match why.is_empty() {
+        true => status,
+        false => text!("{} {}", status, paint.dim(format!("({})", why.join(", ")))),
+    }
 }
 
 fn cause(walk: &Walk<'_>, step: &Move, chars_max: usize) -> Vec<String> {

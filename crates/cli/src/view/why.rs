@@ -10,25 +10,26 @@ use wonder_engine::run_tree::RunTree;
 use wonder_engine::{Why, WhyReason};
 
 use super::result::told;
-use super::words::{count, duration, until};
+use super::words::{count, duration, shell_word, until};
+use crate::text::{Text, text};
 
 /// Names of those who wait alike.
 const NAMES_MAX: usize = 5;
 
 enum Entry<'w> {
-    Text(String),
+    Said(Text),
     /// Tokens that wait alike.
     Tokens(&'w Why, Vec<TokenId>),
 }
 
 /// `run_tree`: of the run that was asked about; it knows what each visit is called. `driven`: somebody carries it
 /// on, so that what is out is being worked at.
-pub(crate) fn lines(reasons: &[Why], (run_tree, driven): (&RunTree, bool), now: Time) -> Vec<String> {
+pub(crate) fn lines(reasons: &[Why], (run_tree, driven): (&RunTree, bool), now: Time) -> Vec<Text> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
     let mut alike: BTreeMap<(&str, &str, String), usize> = BTreeMap::new();
     for why in reasons {
         let WhyReason::Run(Waiting { token: Some(token), node: Some(node), branch, on }) = &why.reason else {
-            entries.extend(whole(why, run_tree, now).into_iter().map(Entry::Text));
+            entries.extend(whole(why, run_tree, now).into_iter().map(Entry::Said));
             continue;
         };
         let at = *alike.entry((&why.run, node, shared(on, *branch))).or_insert(entries.len());
@@ -38,33 +39,33 @@ pub(crate) fn lines(reasons: &[Why], (run_tree, driven): (&RunTree, bool), now: 
         }
     }
     let said = |entry| match entry {
-        Entry::Text(text) => text,
-        Entry::Tokens(why, tokens) => said(why, &tokens, (run_tree, driven), now),
+        Entry::Said(text) => text,
+        Entry::Tokens(why, tokens) => said(why, &tokens, (run_tree, driven), now).into(),
     };
     entries.into_iter().map(said).collect()
 }
 
 /// What is no token's reason, but the run's.
-fn whole(why: &Why, run_tree: &RunTree, now: Time) -> Vec<String> {
+fn whole(why: &Why, run_tree: &RunTree, now: Time) -> Vec<Text> {
     let run = &why.run;
     let of = if *run == run_tree.root { String::new() } else { format!("{run}: ") };
     match &why.reason {
         WhyReason::Run(Waiting { on, .. }) => {
-            vec![format!("{of}the run waits for {}", waited_for(run, on, run_tree, now))]
+            vec![text!("{}the run waits for {}", of, waited_for(run, on, run_tree, now))]
         }
         WhyReason::Concurrency { holders } => {
-            vec![format!("{of}the run waits for a place (concurrency): held by {}", holders.join(", "))]
+            vec![text!("{}the run waits for a place (concurrency): held by {}", of, holders.join(", "))]
         }
         WhyReason::Project { message, .. } => {
-            vec![format!("{of}{message}: raise its budget in wonder.toml, then wonder resume")]
+            vec![text!("{}{}: raise its budget in wonder.toml, then wonder resume", of, message)]
         }
         WhyReason::Failed { visit, failure, .. } => {
             let place = visit.as_ref().map_or("the run", String::as_str);
-            let first = format!("{of}{place} failed");
-            std::iter::once(first).chain(told(failure)).collect()
+            let told = told(failure).into_iter().map(|line| text!("  {}", line));
+            std::iter::once(text!("{}{} failed", of, place)).chain(told).collect()
         }
-        WhyReason::Cancelled { reason } => vec![format!("{of}cancelled: {reason}")],
-        WhyReason::NeverStarted { nodes } => vec![format!("{of}never started: {}", nodes.join(", "))],
+        WhyReason::Cancelled { reason } => vec![text!("{}cancelled: {}", of, reason)],
+        WhyReason::NeverStarted { nodes } => vec![text!("{}never started: {}", of, nodes.join(", "))],
     }
 }
 
@@ -119,7 +120,9 @@ fn waited_for(run: &str, on: &WaitsFor, run_tree: &RunTree, now: Time) -> String
     match on {
         WaitsFor::Task { attempt: 0 | 1 } => String::new(),
         WaitsFor::Task { attempt } => format!(" (attempt {attempt})"),
-        WaitsFor::Gate { gate, title } => format!("gate {run}:{gate}: {title} (wonder gates {run}:{gate})"),
+        WaitsFor::Gate { gate, title } => {
+            format!("gate {run}:{gate}: {title} (wonder gates {})", shell_word(&format!("{run}:{gate}")))
+        }
         WaitsFor::Sleep { until } => format!("the time {}", left(until)),
         WaitsFor::Backoff { until } => format!("the end of its backoff at {}", left(until)),
         WaitsFor::Place { holders } => {

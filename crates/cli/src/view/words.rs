@@ -1,6 +1,6 @@
 //! Times, money and counts as people read them. No clock: the time is an argument.
 
-use wonder_core::{Time, Value};
+use wonder_core::{Time, Value, visible};
 
 /// `812ms`, `1.2s`, `3m12s`, `2h05m`, `3d4h`: two units at most, none of them padded away.
 pub(crate) fn duration(ms: u64) -> String {
@@ -70,11 +70,12 @@ pub(crate) fn count(number: u64, what: &str) -> String {
     }
 }
 
-/// On one line and at most so many characters; what is cut is marked.
+/// On one line and at most so many characters; what is cut is marked. What cannot be seen counts as it is shown.
 pub(crate) fn brief(text: &str, chars_max: usize) -> String {
-    let flat = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = visible::line(&flat);
     if flat.chars().count() <= chars_max {
-        return flat;
+        return flat.into_owned();
     }
     flat.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect()
 }
@@ -105,12 +106,6 @@ pub(crate) fn brief_value(value: &Value, chars_max: usize) -> String {
     }
 }
 
-/// Without what could move a cursor or paint: escape sequences and control characters.
-pub(crate) fn clean(text: &str) -> String {
-    let plain = console::strip_ansi_codes(text);
-    plain.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 /// The tail of an id that is enough to type: engines find runs by a unique end. A child keeps its path.
 pub(crate) fn short_id(id: &str) -> &str {
     const TAIL: usize = 8;
@@ -121,13 +116,22 @@ pub(crate) fn short_id(id: &str) -> &str {
     }
 }
 
-/// One word as a shell takes it.
+/// One word as a shell takes it, exactly: what could not be seen in it is written as bash and zsh write it.
 pub(crate) fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
     }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    if text.chars().all(visible::is_plain) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let spelt = |c: char| match c {
+        '\'' | '\\' => format!("\\{c}"),
+        c if visible::is_plain(c) => c.to_string(),
+        c if c.is_ascii() => format!("\\x{:02x}", u32::from(c)),
+        c => format!("\\U{:08x}", u32::from(c)),
+    };
+    format!("$'{}'", text.chars().map(spelt).collect::<String>())
 }
 
 #[cfg(test)]
@@ -176,10 +180,11 @@ mod tests {
 
     #[test]
     fn texts_from_outside_cannot_paint() {
-        assert_eq!(brief("a\u{1b}[31mred\u{1b}[0m\nb\u{7}c", 40), "ared b c");
+        assert_eq!(brief("a\u{1b}[31mred\u{1b}[0m\nb\u{7}c", 40), "ared b␇c");
         assert_eq!(brief("abcdef", 4), "abc…");
         assert_eq!(shell_word("ok=true"), "ok=true");
         assert_eq!(shell_word(r#"{"who":"it's me"}"#), r#"'{"who":"it'\''s me"}'"#);
+        assert_eq!(shell_word("a'b\n\u{1b}[2J\u{202e}\\"), r"$'a\'b\x0a\x1b[2J\U0000202e\\'");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! together. Ids, times and paths are masked; nothing sleeps to be right.
 
 mod act;
+mod bounds;
 mod cost;
 mod errors;
 mod failing;
@@ -15,6 +16,7 @@ mod recipes;
 mod reference;
 mod run;
 mod server;
+mod terminal;
 mod tutorial;
 mod views;
 mod write;

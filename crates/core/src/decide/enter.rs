@@ -12,6 +12,7 @@ use crate::path::Root;
 use crate::scope::{Around, Pending};
 use crate::state::Place;
 use crate::task::{ActionCall, Ask, TaskMachine, check, expression_error};
+use crate::template::{Budget, Template};
 use crate::time::{Time, parse_duration_ms};
 use crate::value::Value;
 
@@ -274,19 +275,23 @@ impl Decision<'_> {
     }
 }
 
+/// What a gate says, rendered here because the gate is recorded here. All its texts share one budget, so that a gate
+/// holds the coordinator up no longer than one template can.
 fn gate_record(node: &Node, spec: &GateSpec, scope: &Value) -> Result<GateRecord, Failure> {
-    let text = |template: &crate::template::Template| template.render(scope).map_err(expression_error);
-    let names = |templates: &[crate::template::Template]| {
+    let mut budget = Budget::default();
+    let mut text = |template: &Template| template.render_within(scope, &mut budget).map_err(expression_error);
+    let mut names = |templates: &[Template]| {
         templates.iter().map(|t| Ok(text(t)?.into())).collect::<Result<Vec<_>, Failure>>()
     };
+    let (assignees, escalate) = (names(&spec.assignees)?, names(&spec.escalate)?);
     Ok(GateRecord {
-        body: spec.body.as_ref().map(text).transpose()?,
+        body: spec.body.as_ref().map(&mut text).transpose()?,
         form: spec.form.as_ref().map_or(Value::Null, |form| form.doc().clone()),
-        assignees: names(&spec.assignees)?,
+        assignees,
         quorum: spec.quorum,
         timeout_ms: spec.timeout_ms.or(node.timeout_ms),
         remind_every_ms: spec.remind_every_ms,
-        escalate: names(&spec.escalate)?,
+        escalate,
         ..GateRecord::new(GateKind::Node, text(&spec.title)?)
     })
 }

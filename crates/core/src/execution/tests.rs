@@ -77,7 +77,7 @@ fn failure(outcome: TaskOutcome) -> Failure {
 
 #[test]
 fn only_the_worlds_faults_are_tried_again() {
-    let again = [ErrorKind::Network, ErrorKind::RateLimited, ErrorKind::ProviderError];
+    let again = [ErrorKind::Network, ErrorKind::RateLimited, ErrorKind::ProviderError, ErrorKind::Overloaded];
     for kind in ErrorKind::ALL {
         let failed = TryFailure::answered(Failure::new(kind, "it broke"));
         let tried = !waits(serde_json::json!({}), &failed).is_empty();

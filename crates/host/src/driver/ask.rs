@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use wonder_core::def::Name;
 use wonder_core::event::GateId;
 use wonder_core::input::StartRun;
-use wonder_core::{Input, RunStatus};
+use wonder_core::{Input, RunStatus, Value};
 use wonder_engine::{Act, Answer, EngineError, Reply, Request, Response, Signal, Start};
 
 use super::children::{NewRun, seed};
 use super::hosted::DEFAULT_PROJECT;
+use super::requests::Asked;
 use super::{Asker, Driver, Refusal, Turn, Waiter, closing};
 use crate::Leaving;
 use crate::embedded::{Drive, Embedded};
@@ -22,7 +23,7 @@ impl Driver {
             reply.answer(Err(closing()));
             return;
         }
-        let (request, drive) = match asked {
+        let (mut request, drive) = match asked {
             Embedded::Ask { request, drive } => (request, drive),
             Embedded::Hello => return reply.answer(Ok(None)),
             Embedded::Adopt { run } => {
@@ -35,9 +36,18 @@ impl Driver {
             Request::Start(start) => start.wait_ms,
             _ => 0,
         };
+        let asked = Asked::of(&mut request);
+        match asked.as_ref().map_or(Ok(None), |asked| self.done_before(turn, asked)) {
+            Ok(None) => {}
+            Ok(Some(run)) => {
+                let again = self.carry_on_again(turn, run, drive);
+                return turn.replies.push((reply, again));
+            }
+            Err(error) => return turn.replies.push((reply, Err(error))),
+        }
         let done = match request {
             Request::Start(start) => self.start(turn, *start, drive),
-            Request::Act { run, act } => self.act(turn, &run.into(), act, drive),
+            Request::Act { run, act, .. } => self.act(turn, &run.into(), act, drive),
             Request::Fork(fork) => self.fork(turn, *fork, drive),
             Request::Answer(answer) => self.answer(turn, answer, drive),
             Request::Signal(signal) => self.signal(turn, signal, drive),
@@ -51,12 +61,23 @@ impl Driver {
             // These are read from the database, without the driver.
             _ => return reply.answer(Ok(None)),
         };
+        if let (Some(asked), Ok(run)) = (asked, &done) {
+            self.remember(turn, asked, run);
+        }
         // What follows from it belongs to the answer, and nothing is told before it is committed.
         match done {
             // It may have been asked for before, and be over.
             Ok(run) if stays_ms > 0 => self.wait(turn, run, stays_ms, reply),
             done => turn.replies.push((reply, done)),
         }
+    }
+
+    /// What was asked was done before: whoever asks again still wants the run carried on.
+    pub(super) fn carry_on_again(&mut self, turn: &mut Turn, run: Name, drive: Drive) -> Reply<Name> {
+        if drive == Drive::On {
+            self.adopt(turn, &run)?;
+        }
+        Ok(run)
     }
 
     /// What a run that is in memory looks like; None if it has to be read.
@@ -67,9 +88,7 @@ impl Driver {
     fn start(&mut self, turn: &mut Turn, start: Start, drive: Drive) -> Reply<Name> {
         let id: Name = start.id.unwrap_or_else(|| ulid::Ulid::generate().to_string()).into();
         if self.is_known(turn, &id)? {
-            // Asked twice, because the first answer was lost.
-            self.adopt(turn, &id)?;
-            return Ok(id);
+            return self.carry_on_again(turn, id, drive);
         }
         let mut callable = BTreeMap::new();
         let name = start.workflow.bundle.workflow.name.text.clone();
@@ -85,6 +104,10 @@ impl Driver {
             let name = workflow.bundle.workflow.name.text.clone();
             let (definition, _) = self.register(turn, workflow)?;
             callable.insert(name, definition);
+        }
+        self.refuse_secrets("the input", &start.input)?;
+        for (key, value) in &labels {
+            self.refuse_secrets("a label", &Value::from(format!("{key}={value}")))?;
         }
         let mut core = StartRun::new(id.clone(), start.input);
         core.seed = start.options.seed.unwrap_or_else(|| seed(&id));
@@ -144,14 +167,26 @@ impl Driver {
         let no_gate = || EngineError::no_such_gate(&answer.gate);
         let (run, number) = answer.gate.rsplit_once(':').ok_or_else(no_gate)?;
         let (run, gate) = (Name::from(run), GateId(number.parse().map_err(|_| no_gate())?));
+        self.hosted(turn, &run)?;
+        self.refuse_secrets("the answer", &answer.answer)?;
         let input = Input::GateAnswered { gate, answer: answer.answer, by: answer.by.into() };
         self.tell_and_drive(turn, run, input, drive)
     }
 
     fn signal(&mut self, turn: &mut Turn, signal: Signal, drive: Drive) -> Reply<Name> {
-        let Signal { run, event, key, payload, keep } = signal;
+        let Signal { run, event, key, payload, keep, .. } = signal;
+        // Its definition names secrets.
+        let run: Name = run.into();
+        self.hosted(turn, &run)?;
+        self.refuse_secrets("the event", &payload)?;
+        self.refuse_secrets("the key of the event", &key)?;
         let input = Input::EventArrived { name: event.into(), key, payload, keep };
-        self.tell_and_drive(turn, run.into(), input, drive)
+        self.tell_and_drive(turn, run, input, drive)
+    }
+
+    /// What people type is stored as it is.
+    pub(super) fn refuse_secrets(&self, what: &str, typed: &Value) -> Reply<()> {
+        if self.executor.worker().shows_secret(typed) { Err(EngineError::secret_typed(what)) } else { Ok(()) }
     }
 
     /// Tells a run something and carries its tree on; the answer is about the root.

@@ -27,12 +27,11 @@ impl Driver {
     pub(super) fn fork(&mut self, turn: &mut Turn, fork: Fork, drive: Drive) -> Reply<Name> {
         let id: Name = fork.id.clone().unwrap_or_else(|| ulid::Ulid::generate().to_string()).into();
         if self.is_known(turn, &id)? {
-            // Asked twice, because the first answer was lost.
-            self.adopt(turn, &id)?;
-            return Ok(id);
+            return self.carry_on_again(turn, id, drive);
         }
         let mut source = self.source(turn, &fork.run.as_str().into())?;
         let graph = self.forked_graph(turn, &mut source, &fork.definition)?;
+        self.refuse_secrets("the input", &fork.input)?;
         let asked = run::Fork {
             run: id.clone(),
             node: fork.node.as_str().into(),

@@ -150,10 +150,12 @@ impl Driver {
         };
         refuse_quarantined(&stored)?;
         self.store.counters.runs_loaded.fetch_add(1, Ordering::Relaxed);
-        match self.loaded(&stored) {
-            Ok((run, events)) => {
-                let reader = self.store.reader();
-                let (started, children) = (reader.started(stored.no)?, reader.called_by(&stored.row)?);
+        let loaded = self.loaded(&stored).and_then(|loaded| {
+            let reader = self.store.reader();
+            Ok((loaded, reader.started(stored.no)?, reader.called_by(&stored.row)?))
+        });
+        match loaded {
+            Ok(((run, events), started, children)) => {
                 let hosted = resumed(stored, run, events);
                 self.runs.insert(id.clone(), Hosted { started, children, ..hosted });
                 Ok(())

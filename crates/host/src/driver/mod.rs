@@ -20,6 +20,7 @@ mod hosted;
 mod orders;
 mod queue;
 mod redefine;
+mod requests;
 mod rows;
 mod statistics;
 mod timers;
@@ -105,6 +106,8 @@ pub(crate) enum HostEvent {
         key: TaskKey,
         line: Box<LogLine>,
     },
+    /// What commands an owner before us left behind has ended.
+    CommandsGone,
     /// A test has moved the clock.
     ClockMoved,
     /// Somebody wants to know when there is nothing more to do.
@@ -161,6 +164,10 @@ pub(crate) struct Driver {
     lines_due: Option<Instant>,
     next_run: i64,
     next_line: u64,
+    /// How long a commit may fail before whoever waits for it is told.
+    storage_patience: Duration,
+    /// When ids of requests are forgotten next, in milliseconds since 1970.
+    forget_at: i64,
     leaving: Option<(Leaving, Instant)>,
     closers: Vec<oneshot::Sender<()>>,
     /// Who wants to know when there is nothing more to do.
@@ -175,6 +182,7 @@ pub(crate) struct DriverSetup {
     pub(crate) inbox: Inbox,
     pub(crate) budgets: ProjectBudgets,
     pub(crate) clock: Clock,
+    pub(crate) storage_patience: Duration,
 }
 
 /// Why an input did not reach its run, or was refused by it.
@@ -186,7 +194,7 @@ enum Refusal {
 
 impl Driver {
     pub(crate) fn new(setup: DriverSetup) -> Reply<Driver> {
-        let DriverSetup { store, executor, shared, inbox, budgets, clock } = setup;
+        let DriverSetup { store, executor, shared, inbox, budgets, clock, storage_patience } = setup;
         let (run, definition, line) = store.reader().highest()?;
         let mut timers = Timers::default();
         for (at, run) in store.reader().timers(None)? {
@@ -212,6 +220,8 @@ impl Driver {
             lines_due: None,
             next_run: run + 1,
             next_line: line + 1,
+            forget_at: i64::MIN,
+            storage_patience,
             leaving: None,
             closers: Vec::new(),
             settling: Vec::new(),
@@ -315,6 +325,7 @@ impl Driver {
             }
             HostEvent::Dropped { key } => self.task_ended(turn, &key),
             HostEvent::Printed { key, line } => self.printed(&key, line),
+            HostEvent::CommandsGone => self.executor.commands_gone(),
             HostEvent::ClockMoved => {}
             HostEvent::Settle(reply) => self.settling.push(reply),
             HostEvent::Close { leaving, done } => self.leave(leaving, done),

@@ -3,7 +3,7 @@
 //! Inputs are delivered to runs, runs tell each other things until nobody has anything to say, the rows that
 //! follow are committed, and only then is anything answered, published or performed.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub(super) struct Turn {
     pub(super) touched: BTreeSet<Name>,
     /// What runs say to each other; all of it is said before the commit.
     pub(super) messages: VecDeque<RunMessage>,
+    /// What was asked in this turn and changes something, by its id.
+    pub(super) requested: BTreeMap<String, ([u8; 32], Name)>,
     /// Who asked, and about which run the answer is.
     pub(super) replies: Vec<(Asker, Reply<Name>)>,
     /// Tasks that begin as soon as it is committed that they do.
@@ -175,6 +177,7 @@ impl Driver {
 
     /// After the commit: answers, then news, then work. What that leads to begins the next turn.
     pub(super) fn perform(&mut self, turn: &mut Turn) {
+        turn.requested.clear();
         for (reply, about) in turn.replies.drain(..) {
             // Whoever asked may be gone.
             reply.answer(about.map(|run| self.shown(&run)));

@@ -40,6 +40,11 @@ pub(super) struct Log {
 }
 
 impl Log {
+    /// Whether an owner that died has left one.
+    pub(super) fn is_left(database: &Path) -> bool {
+        path_of(database).metadata().is_ok_and(|left| left.len() > 0)
+    }
+
     /// Of the database that this connection writes.
     pub(super) fn of(connection: &mut Connection, database: &Path) -> rusqlite::Result<Log> {
         let pages = Arc::new(AtomicU64::new(0));
@@ -48,9 +53,7 @@ impl Log {
             told.store(pages.unsigned_abs().into(), Ordering::Relaxed);
             Ok(())
         }))?;
-        let mut path = database.as_os_str().to_owned();
-        path.push("-wal");
-        Ok(Log { path: path.into(), file: None, pages, end: 0 })
+        Ok(Log { path: path_of(database), file: None, pages, end: 0 })
     }
 
     fn pages(&self) -> u64 {
@@ -98,6 +101,20 @@ impl Log {
         drop(connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())));
         self.pages.store(0, Ordering::Relaxed);
     }
+
+    /// The same, and gives back the room that the log takes: the disk is full. Nobody who reads is waited for.
+    pub(super) fn give_back_room(&mut self, connection: &Connection) {
+        // What fails is tried again with the commit that needs the room.
+        drop(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        self.pages.store(0, Ordering::Relaxed);
+        self.end = 0;
+    }
+}
+
+fn path_of(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-wal");
+    path.into()
 }
 
 fn zeros(file: &File, mut from: u64, to: u64) -> std::io::Result<()> {

@@ -7,11 +7,12 @@ mod log;
 mod open;
 mod parts;
 mod read;
+mod rows;
 mod schema;
 mod write;
 
-pub(crate) use open::{database, is_older, reader as open_reader, unreachable_file};
+pub(crate) use open::{Reading, database, is_older, may_pass, reader as open_reader, unreachable_file};
 pub(crate) use read::{Reader, StoredRun};
 pub(crate) use write::{
-    Counters, GateRow, NodeSamples, RunInsert, RunUpdate, StoredDefinition, Write, Writer,
+    Counters, GateRow, NodeSamples, RunInsert, RunUpdate, StoredDefinition, StoredRequest, Write, Writer,
 };

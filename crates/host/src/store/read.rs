@@ -9,11 +9,11 @@ use wonder_core::def::Name;
 use wonder_core::state::State;
 use wonder_core::{Event, Time};
 use wonder_engine::{
-    EngineError, ErrorCode, Filter, Forked, GateView, LogLine, LogStream, Reply, RunRow, Status, StoredStep,
+    EngineError, ErrorCode, Filter, GateView, LogLine, LogStream, Reply, RunRow, Status, StoredStep,
 };
 
-use super::open::storage_error;
 use super::parts::Blobs;
+use super::rows::{gate_view, log_line, stored_run, unreadable};
 use super::write::NodeSamples;
 use crate::project::Spent;
 
@@ -82,7 +82,7 @@ impl<'c> Reader<'c> {
         let read = || -> rusqlite::Result<Vec<T>> {
             self.connection.prepare_cached(sql)?.query_map(params, of)?.collect()
         };
-        read().map_err(|error| storage_error(self.path, "read", &error))
+        read().map_err(|error| unreadable(self.path, &error))
     }
 
     fn one<T, P: Params>(
@@ -92,7 +92,7 @@ impl<'c> Reader<'c> {
         of: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Reply<Option<T>> {
         let read = || self.connection.prepare_cached(sql)?.query_row(params, of).optional();
-        read().map_err(|error| storage_error(self.path, "read", &error))
+        read().map_err(|error| unreadable(self.path, &error))
     }
 
     pub(crate) fn run(&self, id: &str) -> Reply<Option<StoredRun>> {
@@ -214,7 +214,7 @@ impl<'c> Reader<'c> {
             }
             Ok(found)
         };
-        let rows = read().map_err(|error| storage_error(self.path, "read", &error))?;
+        let rows = read().map_err(|error| unreadable(self.path, &error))?;
         let mut events = Vec::new();
         for (refs, body) in rows {
             match self.decoded(&body, refs) {
@@ -250,7 +250,7 @@ impl<'c> Reader<'c> {
             }
             Ok(found)
         };
-        let rows = read().map_err(|error| storage_error(self.path, "read", &error))?;
+        let rows = read().map_err(|error| unreadable(self.path, &error))?;
         let mut steps = Vec::with_capacity(rows.len());
         for (mut step, refs) in rows {
             // Large parts lie elsewhere: only then it is read and written anew.
@@ -266,7 +266,7 @@ impl<'c> Reader<'c> {
 
     fn decoded(&self, body: &str, refs: bool) -> Reply<Vec<Event>> {
         wonder_blobs::decode(body, refs, &Blobs(self.connection)).map_err(|error| match error {
-            DecodeError::Store(error) => storage_error(self.path, "read", &error),
+            DecodeError::Store(error) => unreadable(self.path, &error),
             DecodeError::Damaged(why) => EngineError::new(ErrorCode::Quarantined, why),
         })
     }
@@ -309,7 +309,10 @@ impl<'c> Reader<'c> {
     pub(crate) fn timers(&self, until: Option<Time>) -> Reply<Vec<(Time, Name)>> {
         let sql = "SELECT wake_at, id FROM runs WHERE wake_at <= ? ORDER BY wake_at";
         let until = until.map_or(i64::MAX, |time| time.0);
-        self.all(sql, [until], |row| Ok((Time(row.get(0)?), row.get::<_, String>(1)?.into())))
+        // A time that is none does not keep the others: its run says when it wants to be woken once it is loaded.
+        let found =
+            self.all(sql, [until], |row| Ok(row.get(0).and_then(|at| Ok((at, row.get::<_, String>(1)?)))))?;
+        Ok(found.into_iter().flatten().map(|(at, run)| (Time(at), run.into())).collect())
     }
 
     /// What a project has spent since that day.
@@ -334,6 +337,12 @@ impl<'c> Reader<'c> {
         Ok(rows?.into_iter().collect())
     }
 
+    /// What was asked under this id, as its hash, and the run that the answer was about.
+    pub(crate) fn request(&self, id: &str) -> Reply<Option<([u8; 32], Name)>> {
+        let sql = "SELECT hash, run FROM requests WHERE id = ?";
+        self.one(sql, [id], |row| Ok((row.get(0)?, row.get::<_, String>(1)?.into())))
+    }
+
     pub(crate) fn started(&self, no: i64) -> Reply<BTreeSet<(u64, u32)>> {
         let sql = "SELECT token, attempt FROM started WHERE run = ?";
         Ok(self.all(sql, [no], |row| Ok((row.get(0)?, row.get(1)?)))?.into_iter().collect())
@@ -355,90 +364,6 @@ impl<'c> Reader<'c> {
                    AND (id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') ORDER BY number LIMIT ?3";
         self.all(sql, params![run, after, limit.unwrap_or(LINES_MAX).min(LINES_MAX)], log_line)
     }
-}
-
-fn stored_run(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
-    let text = |at: usize| row.get::<_, String>(at);
-    let status = Status::parse(&text(4)?).unwrap_or(Status::Quarantined);
-    Ok(StoredRun {
-        no: row.get(0)?,
-        row: RunRow {
-            run: row.get(1)?,
-            workflow: row.get(2)?,
-            version: row.get(3)?,
-            status,
-            root: row.get(5)?,
-            parent: row.get(6)?,
-            started_at: Time(row.get(7)?),
-            ended_at: row.get::<_, Option<i64>>(8)?.map(Time),
-            usd_micros: row.get::<_, i64>(9)? as u64,
-            tokens: row.get::<_, i64>(10)? as u64,
-            forked: forked(row)?,
-            project: row.get(19)?,
-            driven: false,
-            labels: serde_json::from_str(&text(11)?).unwrap_or_default(),
-            file: row.get(21)?,
-            closed_ms: row.get::<_, i64>(22)? as u64,
-        },
-        definition: row.get(12)?,
-        callable: serde_json::from_str(&text(13)?).unwrap_or_default(),
-        workdir: row.get(14)?,
-        evidence: row.get(15)?,
-        wake_at: row.get(20)?,
-    })
-}
-
-fn forked(row: &Row<'_>) -> rusqlite::Result<Option<Forked>> {
-    let Some(from) = row.get::<_, Option<String>>(16)? else { return Ok(None) };
-    let copied_usd_micros = row.get::<_, i64>(17)? as u64;
-    Ok(Some(Forked { from, copied_usd_micros, copied_tokens: row.get::<_, i64>(18)? as u64 }))
-}
-
-fn gate_view(row: &Row<'_>) -> rusqlite::Result<GateView> {
-    let (run, gate): (String, u64) = (row.get(0)?, row.get(3)?);
-    let json = |at: usize| -> rusqlite::Result<String> { row.get(at) };
-    Ok(GateView {
-        id: format!("{run}:{gate}"),
-        run,
-        root: row.get(1)?,
-        workflow: row.get(2)?,
-        node: row.get(4)?,
-        kind: serde_json::from_str(&format!("{:?}", json(5)?)).map_err(unreadable)?,
-        title: row.get(6)?,
-        body: row.get(7)?,
-        form: serde_json::from_str(&json(8)?).map_err(unreadable)?,
-        assignees: serde_json::from_str(&json(9)?).unwrap_or_default(),
-        opened_at: Time(row.get(10)?),
-        deadline: row.get::<_, Option<i64>>(11)?.map(Time),
-        visit: row.get(12)?,
-        item: row
-            .get::<_, Option<String>>(13)?
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default(),
-    })
-}
-
-fn unreadable(error: serde_json::Error) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
-}
-
-fn log_line(row: &Row<'_>) -> rusqlite::Result<LogLine> {
-    let stream: String = row.get(7)?;
-    Ok(LogLine {
-        number: row.get(0)?,
-        run: row.get(1)?,
-        at: Time(row.get(2)?),
-        node: row.get(3)?,
-        token: row.get(4)?,
-        attempt: row.get(5)?,
-        step: row.get(6)?,
-        stream: match stream.as_str() {
-            "stdout" => LogStream::Stdout,
-            "stderr" => LogStream::Stderr,
-            _ => LogStream::Note,
-        },
-        text: row.get(8)?,
-    })
 }
 
 pub(crate) fn stream_name(stream: LogStream) -> &'static str {

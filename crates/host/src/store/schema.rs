@@ -8,7 +8,7 @@ use rusqlite::Connection;
 pub(crate) const APPLICATION_ID: i64 = 0x576f_6e64;
 
 /// Each step takes a file from the version of its index to the next.
-const STEPS: [&str; 5] = [FIRST, FORKS_AND_PROJECTS, FEWER_PAGES, FILES, FOUND_BY];
+const STEPS: [&str; 6] = [FIRST, FORKS_AND_PROJECTS, FEWER_PAGES, FILES, FOUND_BY, REQUESTS];
 
 /// The version that this binary writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -179,6 +179,18 @@ ALTER TABLE runs ADD COLUMN closed_ms INTEGER NOT NULL DEFAULT 0;
 -- The visit that waits there, with its branch, and what the branch works on.
 ALTER TABLE gates ADD COLUMN visit TEXT;
 ALTER TABLE gates ADD COLUMN item TEXT;
+";
+
+/// What was asked under which id, and which run it was about: asking twice does it once. In the order of time, so that
+/// new ones go to one end and old ones leave at the other.
+const REQUESTS: &str = "
+CREATE TABLE requests (
+  no INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  hash BLOB NOT NULL,
+  run TEXT NOT NULL,
+  at INTEGER NOT NULL
+);
 ";
 
 /// Takes the file from version `from` to today's, all or nothing.

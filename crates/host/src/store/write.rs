@@ -15,7 +15,7 @@ use wonder_core::def::Name;
 use wonder_engine::{Forked, LogLine, Reply, Status};
 
 use super::log::Log;
-use super::open::{self, storage_error};
+use super::open::{self, FileIdentity, storage_error};
 use super::parts::Blobs;
 use super::read::{Reader, stream_name};
 use crate::project::Spent;
@@ -69,6 +69,11 @@ pub(crate) enum Write {
         evidence: String,
         at: i64,
     },
+    Request(Box<StoredRequest>),
+    /// Requests are remembered for so long.
+    ForgetRequests {
+        until: i64,
+    },
     Log {
         run: i64,
         line: Box<LogLine>,
@@ -84,6 +89,16 @@ pub(crate) enum Write {
         node: Name,
         learnt: NodeSamples,
     },
+}
+
+/// Something that was asked, once, and the run that the answer is about.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredRequest {
+    pub(crate) id: String,
+    /// Of what was asked.
+    pub(crate) hash: [u8; 32],
+    pub(crate) run: Name,
+    pub(crate) at: i64,
 }
 
 /// The last durations and costs of a node that completed.
@@ -177,15 +192,22 @@ pub(crate) struct Writer {
     connection: Connection,
     log: Log,
     path: PathBuf,
+    identity: Option<FileIdentity>,
     pub(crate) counters: Arc<Counters>,
 }
 
 impl Writer {
     pub(crate) fn open(home: &std::path::Path, durability: Durability) -> Reply<Writer> {
         let path = open::database(home);
+        let left = Log::is_left(&path);
         let mut connection = open::writer(home, durability)?;
         let log = Log::of(&mut connection, &path).map_err(|error| storage_error(&path, "opened", &error))?;
-        Ok(Writer { connection, log, path, counters: Arc::default() })
+        if left {
+            // While there is room for it, what it holds goes where it belongs.
+            log.write_back(&connection);
+        }
+        let identity = FileIdentity::of(&path);
+        Ok(Writer { connection, log, path, identity, counters: Arc::default() })
     }
 
     /// Reads on the writing connection: what is committed, for the driver's own use.
@@ -195,6 +217,9 @@ impl Writer {
 
     /// All or nothing.
     pub(crate) fn commit(&mut self, writes: &[Write]) -> Reply<()> {
+        if FileIdentity::of(&self.path) != self.identity {
+            return Err(open::gone(&self.path));
+        }
         let mut bytes = 0;
         let result = self.transact(writes, &mut bytes);
         result.map_err(|error| storage_error(&self.path, "written", &error))?;
@@ -243,6 +268,13 @@ impl Writer {
 
     pub(crate) fn write_back(&self) {
         self.log.write_back(&self.connection);
+    }
+
+    /// Makes what room it can on a full disk.
+    pub(crate) fn give_back_room(&mut self) {
+        drop(self.connection.busy_timeout(Duration::ZERO));
+        self.log.give_back_room(&self.connection);
+        drop(self.connection.busy_timeout(open::BUSY));
     }
 
     /// Leaves one file without a log beside it, if nobody reads just now.
@@ -298,6 +330,15 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
             "UPDATE runs SET status = 'quarantined', evidence = ?2, ended_at = ?3, wake_at = NULL WHERE no = ?1",
             params![no, evidence, at],
         ),
+        Write::Request(r) => {
+            run("INSERT INTO requests VALUES (NULL, ?, ?, ?, ?)", params![r.id, r.hash, &*r.run, r.at])
+        }
+        Write::ForgetRequests { until } => {
+            // Only the old end is read.
+            let sql = "DELETE FROM requests WHERE no < coalesce(\
+                       (SELECT no FROM requests WHERE at >= ?1 ORDER BY no LIMIT 1), (SELECT max(no) + 1 FROM requests))";
+            run(sql, params![until])
+        }
         Write::Log { run: no, line } => insert_line(connection, *no, line),
         Write::Spent { project, day, spent } => run(
             "INSERT INTO spent VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE \

@@ -43,6 +43,7 @@ async fn an_answer_that_does_not_fit_changes_nothing() {
     let host = TestHost::new().await;
     let view = host.run(GATE, "{}").await;
     let answer = |text: &str| wonder_engine::Answer {
+        request_id: None,
         gate: view.row.run.clone(),
         answer: json(text),
         by: "ann".to_owned(),
@@ -103,6 +104,7 @@ nodes:
 ";
     let view = host.run(file, "{}").await;
     let signal = Signal {
+        request_id: None,
         run: view.row.run.clone(),
         event: "news".to_owned(),
         key: json("null"),
@@ -214,6 +216,7 @@ async fn a_damaged_run_is_set_aside_and_the_others_go_on() {
                  WHERE run = (SELECT no FROM runs WHERE id = ?)";
     assert!(connection.execute(spoil, [&damaged.row.run]).unwrap() > 0);
     let answer = wonder_engine::Answer {
+        request_id: None,
         gate: format!("{}:1", damaged.row.run),
         answer: json(r#"{"ok": true}"#),
         by: "ann".to_owned(),

@@ -7,5 +7,6 @@ mod owners;
 mod places;
 mod quarantine;
 mod redefine;
+mod requests;
 mod test_host;
 mod virtual_time;

@@ -42,7 +42,7 @@ const VERBS: [&str; 14] = [
 
 async fn ask(connection: &Connection, verb: &str, run: &str) -> Reply<()> {
     let (engine, run) = (connection.engine(), run.to_owned());
-    let answer = |gate| Answer { gate, answer: json("{}"), by: "ann".to_owned() };
+    let answer = |gate| Answer { request_id: None, gate, answer: json("{}"), by: "ann".to_owned() };
     let (by, reason) = ("ann".to_owned(), "enough".to_owned());
     let act = match verb {
         "find" => return engine.find(run).await.map(drop),
@@ -54,7 +54,7 @@ async fn ask(connection: &Connection, verb: &str, run: &str) -> Reply<()> {
         "adopt" => return connection.adopt(&run).await.map(drop),
         "signal" => {
             let (event, key, payload) = ("news".to_owned(), json("null"), json("null"));
-            let signal = Signal { run, event, key, payload, keep: true };
+            let signal = Signal { request_id: None, run, event, key, payload, keep: true };
             return engine.signal(signal).await.map(drop);
         }
         "fork" => {

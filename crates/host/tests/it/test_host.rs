@@ -50,7 +50,8 @@ impl TestHost {
     }
 
     pub(crate) async fn answer(&self, gate: &str, answer: &str) -> RunView {
-        let answer = Answer { gate: gate.to_owned(), answer: json(answer), by: "ann".to_owned() };
+        let answer =
+            Answer { request_id: None, gate: gate.to_owned(), answer: json(answer), by: "ann".to_owned() };
         let view = self.engine().answer(answer).await.unwrap();
         self.settled(&view.row.run).await
     }

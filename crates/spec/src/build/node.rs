@@ -18,7 +18,8 @@ impl Build {
         transitions: &mut Vec<TransitionDef>,
     ) -> NodeDef {
         let (task, task_version, inline) = self.node_task(&reference, node);
-        let asked = self.count(node, "task_version");
+        // Without `task` it has been refused: what is written in place has no version.
+        let asked = node.get("task").and_then(|_| self.count(node, "task_version"));
         self.version_of(DocumentKind::Task, &task, asked);
         self.taint(reference.spot, node.span);
         if let Some(next) = node.get("next") {

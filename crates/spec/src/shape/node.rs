@@ -203,7 +203,7 @@ pub(super) const NODE: &Shape = &Shape {
     name: "node",
     about: "A point in the graph; executes exactly one task.",
     keys: &[NODE_KEYS, KINDS],
-    choices: &[NODE_WORK],
+    choices: &[NODE_WORK, Choice::With("task_version", "task")],
 };
 
 /// A node in a list has its ref inside.
@@ -211,7 +211,7 @@ pub(super) const LISTED_NODE: &Shape = &Shape {
     name: "listed_node",
     about: "A point in the graph; executes exactly one task.",
     keys: &[&[key("ref", Form::Text, "Its name in the workflow.").required()], NODE_KEYS, KINDS],
-    choices: &[NODE_WORK],
+    choices: &[NODE_WORK, Choice::With("task_version", "task")],
 };
 
 const NODE_WORK: Choice = Choice::ExactlyOne("kind of work", NODE_WORK_KEYS);

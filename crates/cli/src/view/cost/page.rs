@@ -8,11 +8,13 @@ use wonder_engine::cost::{AttemptBill, Bill, BudgetBill, RunBill, Sum, Whose};
 
 use super::super::list::Page;
 use super::super::paint::{Paint, Tone, run_mark, run_tone, spoken, token_tone};
+use super::super::show::section;
 use super::super::table::Table;
 use super::super::tree;
 use super::super::words::{count, duration, offset, short_id, wrapped};
 use super::budget;
 use super::{Cell, grouped, rendered, some, spend_cells};
+use crate::text::{Text, text};
 
 /// Where nothing tells how wide a page is.
 const WIDTH: usize = 120;
@@ -20,7 +22,7 @@ const WIDTH: usize = 120;
 const RUNS_MAX: usize = 20;
 
 /// `ask`: for which page, and whether every attempt is to be listed.
-pub(crate) fn page(view: &RunView, bill: &Bill, budgets: &[BudgetBill], ask: (Page, bool)) -> String {
+pub(crate) fn page(view: &RunView, bill: &Bill, budgets: &[BudgetBill], ask: (Page, bool)) -> Text {
     let (page, attempts) = ask;
     let (width, paint) = (page.width.unwrap_or(WIDTH), page.paint);
     let mut out = head(view, bill, budgets, page);
@@ -34,19 +36,18 @@ pub(crate) fn page(view: &RunView, bill: &Bill, budgets: &[BudgetBill], ask: (Pa
         sections.push(("attempts", rendered(attempt_table(bill, view.row.started_at), paint, width)));
     }
     for (title, lines) in sections.iter().filter(|(_, lines)| !lines.is_empty()) {
-        out.push_str(&format!("\n{}\n", paint.strong(title)));
-        lines.iter().for_each(|line| out.push_str(&format!("{}\n", format!("  {line}").trim_end())));
+        out.push(section(title, lines, paint));
     }
     out
 }
 
-fn head(view: &RunView, bill: &Bill, budgets: &[BudgetBill], page: Page) -> String {
+fn head(view: &RunView, bill: &Bill, budgets: &[BudgetBill], page: Page) -> Text {
     let (row, paint, width) = (&view.row, page.paint, page.width.unwrap_or(WIDTH));
-    let status =
-        paint.tone(run_tone(row.status), &format!("{} {}", run_mark(row.status), spoken(row.status)));
+    let broken = |line: String| Text::joined(wrapped(&line, width.saturating_sub(10), 12), "\n");
+    let status = paint.tone(run_tone(row.status), format!("{} {}", run_mark(row.status), spoken(row.status)));
     let mut lines = vec![
-        ("run", row.run.clone()),
-        ("workflow", format!("{}, version {}", row.workflow, row.version)),
+        ("run", Text::from(&row.run)),
+        ("workflow", text!("{}, version {}", row.workflow, row.version)),
         ("status", status),
         ("cost", cost(&bill.total, paint)),
     ];
@@ -54,21 +55,21 @@ fn head(view: &RunView, bill: &Bill, budgets: &[BudgetBill], page: Page) -> Stri
     if let Some(out) = spend.usd_micros.checked_sub(bill.settled.usd_micros).filter(|out| *out > 0) {
         lines.push((
             "",
-            format!("{} of it in child runs that the run has not heard the end of", dollars(out)),
+            broken(format!("{} of it in child runs that the run has not heard the end of", dollars(out))),
         ));
     }
     if bill.copied.usd_micros > 0 {
         let copied = dollars(bill.copied.usd_micros);
         lines.push((
             "",
-            format!("{copied} of it copied from the run this was forked from, and counted there"),
+            broken(format!("{copied} of it copied from the run this was forked from, and counted there")),
         ));
     }
     let (wall, tasks) = (duration(bill.wall_ms), duration(spend.duration_ms));
     let at_once = bill.parallelism();
     lines.push((
         "time",
-        format!("{wall} on the clock · {tasks} of task time: {at_once:.1} at once on average"),
+        broken(format!("{wall} on the clock · {tasks} of task time: {at_once:.1} at once on average")),
     ));
     for bill in budgets {
         let title = match bill.whose {
@@ -77,39 +78,36 @@ fn head(view: &RunView, bill: &Bill, budgets: &[BudgetBill], page: Page) -> Stri
             Whose::Node(_) => continue,
         };
         let told = budget::lines(bill, row.started_at);
-        lines.extend(told.into_iter().enumerate().map(|(at, line)| (if at == 0 { title } else { "" }, line)));
+        let titles = std::iter::once(title).chain(std::iter::repeat(""));
+        lines.extend(titles.zip(told.into_iter().map(broken)));
     }
-    let broken = |(name, text): &(&str, String)| -> String {
-        let lines = wrapped(text, width.saturating_sub(10), 12);
-        format!("{} {}\n", paint.dim(&format!("{name:<9}")), lines.join("\n"))
-    };
-    lines.iter().map(broken).collect()
+    Text::of_lines(lines.iter().map(|(name, text)| text!("{} {}", paint.dim(format!("{name:<9}")), text)))
 }
 
 /// `$0.0032 · 600 tokens in (12 cached), 40 out · 11 calls`
-fn cost(total: &Sum, paint: Paint) -> String {
+fn cost(total: &Sum, paint: Paint) -> Text {
     let spend = &total.spend;
-    let mut parts = vec![paint.strong(&dollars(spend.usd_micros))];
+    let mut parts = vec![paint.strong(dollars(spend.usd_micros))];
     if spend.tokens() > 0 {
         let (input, output) = (grouped(spend.input_tokens), grouped(spend.output_tokens));
         let cached = some(spend.cached_tokens);
         let cached = if cached.is_empty() { cached } else { format!(" ({cached} cached)") };
-        parts.push(format!("{input} tokens in{cached}, {output} out"));
+        parts.push(text!("{} tokens in{}, {} out", input, cached, output));
     }
-    parts.push(match spend.calls {
+    parts.push(Text::from(match spend.calls {
         0 => count(total.attempts, "attempt"),
         1 => "1 call".to_owned(),
         calls => format!("{} calls", grouped(calls)),
-    });
-    parts.join(" · ")
+    }));
+    Text::joined(parts, " · ")
 }
 
-fn node_budgets(view: &RunView, budgets: &[BudgetBill]) -> Vec<String> {
+fn node_budgets(view: &RunView, budgets: &[BudgetBill]) -> Vec<Text> {
     let mut lines = Vec::new();
     for bill in budgets {
         let Whose::Node(node) = &bill.whose else { continue };
         let told = budget::lines(bill, view.row.started_at);
-        lines.extend(told.iter().map(|line| format!("{node}: {line}")));
+        lines.extend(told.iter().map(|line| text!("{}: {}", node, line)));
     }
     lines
 }
@@ -149,7 +147,7 @@ fn models(bill: &Bill) -> Table {
     table
 }
 
-fn runs(bill: &Bill, paint: Paint, width: usize) -> Vec<String> {
+fn runs(bill: &Bill, paint: Paint, width: usize) -> Vec<Text> {
     let head = ["RUN", "WORKFLOW", "AT", "ATTEMPTS", "TRIES", "IN", "OUT", "CACHED", "COST", "TIME"];
     let mut table = Table::new(&head).with_numbers(3..head.len());
     let shown = &bill.runs[..bill.runs.len().min(RUNS_MAX)];
@@ -165,7 +163,7 @@ fn runs(bill: &Bill, paint: Paint, width: usize) -> Vec<String> {
     }
     let mut lines = rendered(table, paint, width);
     if bill.runs.len() > RUNS_MAX {
-        lines.push(paint.dim(&format!("… and {} more: -o json has all", bill.runs.len() - RUNS_MAX)));
+        lines.push(paint.dim(format!("… and {} more: -o json has all", bill.runs.len() - RUNS_MAX)));
     }
     lines
 }

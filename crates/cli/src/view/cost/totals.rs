@@ -10,10 +10,11 @@ use super::super::paint::Tone;
 use super::super::table::Table;
 use super::super::words::dollars_as_number;
 use super::{grouped, some};
+use crate::text::Text;
 
-pub(crate) fn totals_page(totals: &Totals, page: Page) -> String {
+pub(crate) fn totals_page(totals: &Totals, page: Page) -> Text {
     if totals.groups.is_empty() {
-        return String::new();
+        return Text::EMPTY;
     }
     let title = match totals.by {
         GroupBy::Workflow => "WORKFLOW",

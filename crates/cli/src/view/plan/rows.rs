@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use console::measure_text_width;
 use wonder_core::cost::dollars;
 use wonder_plan::{Guess, Origin, Outline, PlannedNode};
 
 use super::super::list::Page;
 use super::super::paint::{Paint, Tone};
-use super::super::table::{fit, pad, pad_left};
 use super::super::words::{brief, duration};
 use super::{WIDTH, shown_ms};
+use crate::text::{Text, text};
 
 const GAP: &str = "  ";
 const NAME_MAX: usize = 20;
@@ -24,13 +23,13 @@ const WIDEST: usize = 16;
 
 /// One line of the table, but for its bar.
 struct Row {
-    batch: String,
-    node: String,
-    actions: String,
-    time: String,
-    cost: String,
+    batch: Text,
+    node: Text,
+    actions: Text,
+    time: Text,
+    cost: Text,
     /// All attempts.
-    worst: String,
+    worst: Text,
     /// From and to, as shares of the whole in thousandths; none: it is not expected to run.
     span: Option<(u64, u64)>,
     critical: bool,
@@ -47,7 +46,7 @@ struct Widths {
     bars: usize,
 }
 
-pub(super) fn nodes(outline: &Outline, page: Page) -> String {
+pub(super) fn nodes(outline: &Outline, page: Page) -> Text {
     let end_ms = end_ms(outline);
     let critical: BTreeSet<&str> = outline.critical_path.nodes.iter().map(|node| &**node).collect();
     let mut sorted: Vec<&PlannedNode> = outline.nodes.iter().collect();
@@ -60,11 +59,8 @@ pub(super) fn nodes(outline: &Outline, page: Page) -> String {
         rows.push(row(node, number, end_ms, critical.contains(&*node.node)));
     }
     let widths = Widths::of(&rows, page.width.unwrap_or(WIDTH));
-    let mut out = format!("{}\n", fit(page.paint.dim(&title(&widths, end_ms)).trim_end(), page.width));
-    for row in &rows {
-        out.push_str(&fit(line(row, &widths, page.paint).trim_end(), page.width));
-        out.push('\n');
-    }
+    let mut out = text!("{}\n", page.paint.dim(title(&widths, end_ms)).trim_end().fit(page.width));
+    rows.iter().for_each(|row| out.push_line(line(row, &widths, page.paint).trim_end().fit(page.width)));
     out
 }
 
@@ -81,12 +77,12 @@ fn row(node: &PlannedNode, batch: String, end_ms: u64, critical: bool) -> Row {
     let mut actions = node.actions.to_vec();
     actions.dedup();
     Row {
-        batch,
-        node: shown_name(node),
-        actions: brief(&actions.join(", "), ACTIONS_MAX),
-        time: shown_ms(node.duration),
-        cost: shown_cost(node.cost),
-        worst: shown_worst(node),
+        batch: batch.into(),
+        node: shown_name(node).into(),
+        actions: brief(&actions.join(", "), ACTIONS_MAX).into(),
+        time: shown_ms(node.duration).into(),
+        cost: shown_cost(node.cost).into(),
+        worst: shown_worst(node).into(),
         span: node.starts_ms.zip(node.ends_ms).map(|(from, to)| (share(from), share(to))),
         critical,
     }
@@ -123,8 +119,8 @@ fn shown_worst(node: &PlannedNode) -> String {
 
 impl Widths {
     fn of(rows: &[Row], width: usize) -> Widths {
-        let widest = |title: &str, of: fn(&Row) -> &String| {
-            rows.iter().map(|row| measure_text_width(of(row))).max().unwrap_or(0).max(title.len())
+        let widest = |title: &str, of: fn(&Row) -> &Text| {
+            rows.iter().map(|row| of(row).width()).max().unwrap_or(0).max(title.len())
         };
         let mut widths = Widths {
             batch: widest("BATCH", |row| &row.batch),
@@ -148,65 +144,68 @@ impl Widths {
     }
 }
 
-fn title(widths: &Widths, end_ms: u64) -> String {
+fn title(widths: &Widths, end_ms: u64) -> Text {
     let end = duration(end_ms);
     let gap = widths.bars.saturating_sub(end.len() + 1);
     let scale = if widths.bars > 0 { format!("0{}{end}  ", " ".repeat(gap)) } else { String::new() };
-    format!(
-        "{}  {}  {}  {scale}{}  {}{}",
-        pad("BATCH", widths.batch),
-        pad("NODE", widths.node),
-        pad("DOES", widths.actions),
-        pad_left("TIME", widths.time),
-        pad_left("COST", widths.cost),
-        last("WORST", widths.worst)
+    let title = |own: &'static str| Text::from(own);
+    text!(
+        "{}  {}  {}  {}{}  {}{}",
+        title("BATCH").pad(widths.batch),
+        title("NODE").pad(widths.node),
+        title("DOES").pad(widths.actions),
+        scale,
+        title("TIME").pad_left(widths.time),
+        title("COST").pad_left(widths.cost),
+        last(&title("WORST"), widths.worst)
     )
 }
 
-fn line(row: &Row, widths: &Widths, paint: Paint) -> String {
-    let bar = if widths.bars > 0 { format!("{}  ", bar(row, widths.bars, paint)) } else { String::new() };
-    format!(
-        "{}  {}  {}  {bar}{}  {}{}",
-        paint.dim(&pad_left(&row.batch, widths.batch)),
-        paint.strong(&pad(&row.node, widths.node)),
-        paint.dim(&pad(&row.actions, widths.actions)),
-        pad_left(&row.time, widths.time),
-        pad_left(&row.cost, widths.cost),
+fn line(row: &Row, widths: &Widths, paint: Paint) -> Text {
+    let bar = if widths.bars > 0 { text!("{}  ", bar(row, widths.bars, paint)) } else { Text::EMPTY };
+    text!(
+        "{}  {}  {}  {}{}  {}{}",
+        paint.dim(row.batch.pad_left(widths.batch)),
+        paint.strong(row.node.pad(widths.node)),
+        paint.dim(row.actions.pad(widths.actions)),
+        bar,
+        row.time.pad_left(widths.time),
+        row.cost.pad_left(widths.cost),
         last(&row.worst, widths.worst)
     )
 }
 
 /// A column that may not be there.
-fn last(text: &str, width: usize) -> String {
-    if width > 0 { pad_left(text, width).into_owned() } else { String::new() }
+fn last(text: &Text, width: usize) -> Text {
+    if width > 0 { text.pad_left(width) } else { Text::EMPTY }
 }
 
 /// What takes no time is a dot where it happens; what goes on beyond the end is cut there.
-fn bar(row: &Row, width: usize, paint: Paint) -> String {
-    let Some((from, to)) = row.span else { return " ".repeat(width) };
+fn bar(row: &Row, width: usize, paint: Paint) -> Text {
+    let Some((from, to)) = row.span else { return Text::blanks(width) };
     let place = |share: u64| share as usize * width;
     let (start, end) = ((place(from) / 1_000).min(width - 1), place(to).div_ceil(1_000).min(width));
-    let text = if from == to {
+    let text = Text::from(if from == to {
         "·".to_owned()
     } else if to > 1_000 {
         format!("{}›", "━".repeat(width - start - 1))
     } else {
         "━".repeat(end - start)
-    };
-    let gap = width - start - measure_text_width(&text);
+    });
+    let gap = width - start - text.width();
     let tone = if row.critical { Tone::Attention } else { Tone::Active };
-    format!("{}{}{}", " ".repeat(start), paint.tone(tone, &text), " ".repeat(gap))
+    text!("{}{}{}", Text::blanks(start), paint.tone(tone, text), Text::blanks(gap))
 }
 
 /// Many nodes: how wide each batch is, and who is in it.
-pub(super) fn batches(outline: &Outline, page: Page) -> String {
+pub(super) fn batches(outline: &Outline, page: Page) -> Text {
     let widest = outline.batches.iter().map(Vec::len).max().unwrap_or(1);
     let digits = widest.to_string().len();
-    let mut out = format!("{}\n", page.paint.dim("BATCH  NODES"));
+    let mut out = text!("{}\n", page.paint.dim("BATCH  NODES"));
     let hidden = outline.batches.len().saturating_sub(FIRST + LAST);
     for (at, batch) in outline.batches.iter().enumerate() {
         if hidden > 1 && at == FIRST {
-            out.push_str(&page.paint.dim(&format!("    …  {hidden} more batches\n")));
+            out.push_line(page.paint.dim(format!("    …  {hidden} more batches")));
         }
         if hidden > 1 && (FIRST..FIRST + hidden).contains(&at) {
             continue;
@@ -214,15 +213,15 @@ pub(super) fn batches(outline: &Outline, page: Page) -> String {
         let bar = "━".repeat((batch.len() * WIDEST).div_ceil(widest));
         let names: Vec<&str> = batch.iter().take(20).map(|node| &**node).collect();
         let more = if batch.len() > names.len() { ", …" } else { "" };
-        let line = format!(
-            "{}  {}  {}  {}{more}",
-            page.paint.dim(&pad_left(&(at + 1).to_string(), 5)),
-            pad_left(&batch.len().to_string(), digits),
-            page.paint.tone(Tone::Active, &pad(&bar, WIDEST)),
-            names.join(", ")
+        let line = text!(
+            "{}  {}  {}  {}{}",
+            page.paint.dim(format!("{:>5}", at + 1)),
+            format!("{:>digits$}", batch.len()),
+            page.paint.tone(Tone::Active, Text::from(bar).pad(WIDEST)),
+            names.join(", "),
+            more
         );
-        out.push_str(&fit(&line, page.width));
-        out.push('\n');
+        out.push_line(line.fit(page.width));
     }
     out
 }

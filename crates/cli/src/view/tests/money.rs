@@ -8,6 +8,7 @@ use wonder_engine::{RunRow, Status};
 use super::walks::{MODELS, careful};
 use super::{BUDGET, DAG, EACH, FAMILY, MANY, json, page, panel, shown};
 use crate::stage::{START, Stage};
+use crate::text::Text;
 use crate::view::cost::{self, BillJson, TotalsJson, totals_page};
 use crate::view::list::Page;
 use crate::view::paint::Paint;
@@ -37,7 +38,7 @@ fn bill(stage: &Stage) -> Bill {
 fn billed(stage: &Stage, width: usize, attempts: bool) -> String {
     let run_tree = stage.run_tree();
     let budgets = budgets(&stage.definition().bundle, run_tree.root(), stage.now);
-    cost::page(&stage.view(), &bill(stage), &budgets, (page(stage, width), attempts))
+    cost::page(&stage.view(), &bill(stage), &budgets, (page(stage, width), attempts)).to_string()
 }
 
 fn raised(stage: Stage) -> Stage {
@@ -167,5 +168,5 @@ fn a_project_is_summed_by_what_people_ask_for() {
     }
     let since = Totals::of(&rows, GroupBy::Day, Some(Time(START.0 + DAY_MS)));
     insta::assert_snapshot!("cost_since_json", json(&TotalsJson::of(&since)));
-    assert_eq!(totals_page(&Totals::of(&[], GroupBy::Day, None), page), "");
+    assert_eq!(totals_page(&Totals::of(&[], GroupBy::Day, None), page), Text::EMPTY);
 }
