@@ -378,6 +378,15 @@ fn twenty_secrets_are_nowhere_to_be_found() {
             "{what} was not searched"
         );
     }
+    let logs = seen.iter().filter(|(place, _)| place.starts_with("logs "));
+    for (name, _) in all() {
+        let inherited = format!("environment | {name}=");
+        assert!(!logs.clone().any(|(_, text)| text.contains(&inherited)), "a command inherited {name}");
+    }
+    assert!(
+        logs.clone().any(|(_, text)| text.contains("environment | PATH=")),
+        "what it inherits was looked at"
+    );
     let found = leaks(&seen);
     assert!(found.is_empty(), "{} leaks: {found:#?}", found.len());
 }

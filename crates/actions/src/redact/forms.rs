@@ -32,7 +32,7 @@ pub(super) fn forms_of(secret: &str, forms: &mut BTreeSet<String>) {
     forms.extend(written);
 }
 
-/// What encoders write as `\uXXXX` although they need not: nothing; Go; Gson; .NET and PHP's flags.
+/// What encoders write as `\uHHHH` although they need not: nothing; Go; Gson; .NET and PHP's flags.
 const JSON_CAUTION: [&str; 4] = ["", "<>&", "<>&='", "<>&'\"+`"];
 
 fn in_json(text: &str, forms: &mut BTreeSet<String>) {
@@ -101,7 +101,7 @@ fn in_urls(text: &str, forms: &mut BTreeSet<String>) {
     }
 }
 
-/// As it stands in a URL: everything but unreserved characters as `%XX`.
+/// As it stands in a URL: everything but unreserved characters as `%HH`.
 pub(crate) fn percent_encoded(text: &str) -> String {
     url_encoded(text, |byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), percent)
 }

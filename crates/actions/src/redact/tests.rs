@@ -1,3 +1,5 @@
+//! Every form of a secret is hidden, alone, in values, folded into lines and where two overlap; nothing else is touched.
+
 use super::*;
 
 const SECRET: &str = "p@ss wörd'\"9";

@@ -117,20 +117,20 @@ fn warnings_are_short_and_nothing_stops() {
 }
 
 #[test]
-fn what_is_in_dotenv_reaches_commands_and_secrets_stay_secret() {
+fn what_of_dotenv_is_passed_on_reaches_commands_and_secrets_stay_secret() {
     let home = Home::with(
         r#"
 name: secretive
 nodes:
-  a: {shell: {command: "echo $FROM_DOTENV; echo {{ secret.TOKEN }}"}, timeout: 20s}
+  a: {shell: {command: "echo $FROM_DOTENV; echo ${KEPT-kept}; echo {{ secret.TOKEN }}"}, timeout: 20s}
 output_mapping: {said: state.a.stdout}
 "#,
     );
-    home.write(".env", "FROM_DOTENV=hello\n");
-    home.write("wonder.toml", "secrets_file = \"keys\"\n");
+    home.write(".env", "FROM_DOTENV=hello\nKEPT=from-commands\n");
+    home.write("wonder.toml", "secrets_file = \"keys\"\npass_env = [\"FROM_*\"]\n");
     home.write("keys", "TOKEN=s3cr3t-value\n");
     let shot = home.wonder(&["run", "flow.yaml"]);
-    assert!(shot.contains("a | hello") && !shot.contains("s3cr3t"), "{shot}");
+    assert!(shot.contains("a | hello") && shot.contains("a | kept") && !shot.contains("s3cr3t"), "{shot}");
 }
 
 #[test]
