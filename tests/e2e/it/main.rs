@@ -17,4 +17,5 @@ mod place;
 mod projects;
 mod stopped;
 mod storage;
+mod templates;
 mod timeouts;
