@@ -217,6 +217,8 @@ fn nothing_takes_long() {
         "{% for i in range(100000) %}{% if texts|select('gt', text)|length %}{% endif %}{% endfor %}",
         "{% for i in range(100000) %}{% if text[1000000] %}{% endif %}{% endfor %}",
         "{% set y = text|int(0) %}{% for i in range(100000) %}{% if text|int(0) %}{% endif %}{% endfor %}",
+        "{% for i in range(100000) %}{% if {text: 1}[text] %}{% endif %}{% endfor %}",
+        "{% set m = dict(**{text: 1}) %}{% for i in range(100000) %}{% if text in m and m == m %}{% endif %}{% endfor %}",
         "{{ range(100000)|map('batch', 1)|list }}",
     ] {
         let (error, _) = failing(text);

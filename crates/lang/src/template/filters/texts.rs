@@ -9,7 +9,7 @@ use minijinja::formatting::{FormatStyle, format as printf};
 use super::super::budget::{Evaluated, fail};
 use super::super::eval::Rendering;
 use super::super::exprs::Call;
-use super::super::show::{Shown, json};
+use super::super::show::{Shown, json, pretty};
 use super::super::value::{ListOf, Val};
 use super::maps::under;
 use crate::expr::EvalError;
@@ -279,8 +279,7 @@ pub(super) fn tojson<'t>(rendering: &mut Rendering<'t>, call: Call<'t>) -> Evalu
 pub(super) fn pprint<'t>(rendering: &mut Rendering<'t>, call: Call<'t>) -> Evaluated<Val<'t>> {
     call.done()?;
     rendering.capture(|rendering| {
-        let shown = Shown(&call.value);
-        rendering.output.stream(&mut rendering.budget, |sink| write!(sink, "{shown:#?}"))
+        rendering.output.stream(&mut rendering.budget, |sink| pretty(sink, &call.value, 0))
     })
 }
 
