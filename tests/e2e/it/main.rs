@@ -23,5 +23,6 @@ mod secrets;
 mod siege;
 mod stopped;
 mod storage;
+mod templates;
 mod timeouts;
 mod twice;

@@ -12,7 +12,7 @@ const MAY_USE: [(&str, &[(&str, &str)]); 4] = [
             ("cel", "parses expressions"),
             ("jiff", "writes and reads times, without its clock"),
             ("jsonschema", "checks values, without fetching"),
-            ("minijinja", "fills templates"),
+            ("minijinja", "parses templates"),
             ("regex", "matches, in linear time"),
             ("serde", "definitions are stored"),
             ("serde_json", "and JSON is their text"),

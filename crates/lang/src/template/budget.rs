@@ -13,6 +13,8 @@ pub(super) const VALUE_DEPTH_MAX: usize = 64;
 pub(super) const DEPTH_MAX: usize = 300;
 
 const READ_BYTES: usize = 64;
+/// How often a key is read to find it.
+const LOOKS: usize = 4;
 /// What stands around a text, list or map in memory, and a place in a list or map.
 const HEADER_BYTES: usize = 48;
 const ITEM_BYTES: usize = 32;
@@ -54,6 +56,11 @@ impl Budget {
     /// Text that is looked through.
     pub(super) fn read(&mut self, bytes: usize) -> Evaluated<()> {
         self.steps(bytes / READ_BYTES)
+    }
+
+    /// A key that is looked for in a map, which is to compare it a few times.
+    pub(super) fn lookup(&mut self, key: &str) -> Evaluated<()> {
+        self.steps(key.len() / (READ_BYTES / LOOKS))
     }
 
     pub(super) fn make(&mut self, bytes: usize) -> Evaluated<()> {

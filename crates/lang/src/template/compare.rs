@@ -28,7 +28,10 @@ pub(super) fn equal<'t>(budget: &mut Budget, a: &Val<'t>, b: &Val<'t>) -> Evalua
     }
     if a.map_len().is_some() && a.map_len() == b.map_len() {
         let (a, b) = (a.pairs(budget)?, b.pairs(budget)?);
-        return all(a.iter().zip(&b), |((x, a), (y, b))| Ok(x == y && equal(budget, a, b)?));
+        return all(a.iter().zip(&b), |((x, a), (y, b))| {
+            budget.read(x.len().min(y.len()))?;
+            Ok(x == y && equal(budget, a, b)?)
+        });
     }
     Ok(a.is_null() && b.is_null())
 }
@@ -61,6 +64,7 @@ pub(super) fn compare<'t>(budget: &mut Budget, a: &Val<'t>, b: &Val<'t>) -> Eval
     }
     let (a, b) = (a.pairs(budget)?, b.pairs(budget)?);
     for ((x, a), (y, b)) in a.iter().zip(&b) {
+        budget.read(x.len().min(y.len()))?;
         let order = x.cmp(y).then(compare(budget, a, b)?);
         if order != Ordering::Equal {
             return Ok(order);

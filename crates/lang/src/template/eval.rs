@@ -26,9 +26,9 @@ pub(super) struct Rendering<'t> {
     pub(super) auto_escape: bool,
     /// What each numbered name was assigned, with the frame that did; the innermost last.
     names: Vec<Vec<(usize, Val<'t>)>>,
-    /// The names that each frame has assigned.
+    /// The names that each frame has assigned; what is assigned outside of all stays.
     frames: Vec<Vec<usize>>,
-    loop_name: usize,
+    loop_name: Option<usize>,
     pub(super) depth: usize,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn render(
         escape,
         auto_escape: false,
         names: vec![Vec::new(); template.names],
-        frames: vec![Vec::new()],
+        frames: Vec::new(),
         loop_name: template.loop_name,
         depth: 0,
     };
@@ -137,6 +137,7 @@ impl<'t> Rendering<'t> {
             && let Some(Value::String(text)) =
                 self.scope.get(&read.root).and_then(|of| of.get_path(&read.path))
         {
+            read.path.iter().try_for_each(|key| self.budget.lookup(key))?;
             return self.output.write(&mut self.budget, text.as_bytes());
         }
         let value = self.eval(node)?;
@@ -198,7 +199,9 @@ impl<'t> Rendering<'t> {
         let (at, changed) = (Cell::new(0), RefCell::new(None));
         let state = Rc::new(Loop { of, items, at, depth, changed });
         self.frames.push(Vec::new());
-        self.set(self.loop_name, Val::Loop(state.clone()));
+        if let Some(name) = self.loop_name {
+            self.set(name, Val::Loop(state.clone()));
+        }
         self.frames.push(Vec::new());
         for (at, item) in state.items.iter().enumerate() {
             self.budget.steps(1)?;
@@ -214,7 +217,7 @@ impl<'t> Rendering<'t> {
 
     /// The innermost loop once more, over other items.
     pub(super) fn recurse(&mut self, items: &Val<'t>) -> Evaluated<()> {
-        let Some(Val::Loop(outer)) = self.local(self.loop_name) else {
+        let Some(Val::Loop(outer)) = self.loop_name.and_then(|name| self.local(name)) else {
             return fail("`loop` is only there inside a loop");
         };
         if !outer.of.recursive {

@@ -130,6 +130,7 @@ impl<'t> Rendering<'t> {
     fn attr(&mut self, node: &'t Node, of: &'t Node, name: &str) -> Evaluated<Val<'t>> {
         let of = self.eval(of)?;
         of.defined()?;
+        self.budget.lookup(name)?;
         Ok(of.attr(name).unwrap_or(Val::Undefined(Some(node))))
     }
 
@@ -230,6 +231,7 @@ impl<'t> Rendering<'t> {
             };
         };
         for (at, key) in read.path.iter().enumerate() {
+            self.budget.lookup(key)?;
             value = match value.get(key) {
                 Some(value) => value,
                 None if at + 1 == read.path.len() => return Ok(Val::Undefined(Some(node))),

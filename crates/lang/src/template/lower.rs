@@ -18,15 +18,15 @@ pub(super) struct Lowered {
     pub(super) body: Block,
     /// How many names are assigned, and thus numbered.
     pub(super) names: usize,
-    /// Where `loop` is among them.
-    pub(super) loop_name: usize,
+    /// Where `loop` is among them, if there is one.
+    pub(super) loop_name: Option<usize>,
     pub(super) reads: Vec<Read>,
 }
 
 pub(super) fn lower(template: &ast::Stmt<'_>) -> Lowered {
     let mut names = Names::default();
-    let loop_name = names.number(LOOP);
     names.collect(std::slice::from_ref(template));
+    let loop_name = names.0.get(LOOP).copied();
     let assigned = vec![0; names.0.len()];
     let mut lower = Lower { names, assigned, scopes: vec![Vec::new()], reads: Vec::new() };
     let body = match template {
@@ -51,6 +51,7 @@ impl Names {
             match stmt {
                 ast::Stmt::Template(of) => self.collect(&of.children),
                 ast::Stmt::ForLoop(of) => {
+                    self.number(LOOP);
                     self.target(&of.target);
                     self.collect(&of.body);
                     self.collect(&of.else_body);

@@ -124,7 +124,13 @@ impl<'t> Rendering<'t> {
             let letter = position(at, len).and_then(|at| text.chars().nth(at));
             return letter.map(|letter| self.text(letter.encode_utf8(&mut [0; 4]))).transpose();
         }
-        Ok(functions::key(key).and_then(|key| of.attr(&key)))
+        self.under(of, key)
+    }
+
+    fn under(&mut self, of: &Val<'t>, key: &Val<'t>) -> Evaluated<Option<Val<'t>>> {
+        let Some(key) = functions::key(key) else { return Ok(None) };
+        self.budget.lookup(&key)?;
+        Ok(of.attr(&key))
     }
 
     pub(super) fn contains(&mut self, of: &Val<'t>, value: &Val<'t>) -> Evaluated<bool> {
@@ -142,7 +148,7 @@ impl<'t> Rendering<'t> {
             return Ok(false);
         }
         match of {
-            of if of.is_map() => Ok(functions::key(value).is_some_and(|key| of.attr(&key).is_some())),
+            of if of.is_map() => Ok(self.under(of, value)?.is_some()),
             Val::Nothing | Val::Function(_) => Ok(false),
             of => fail(format!("a {} contains nothing", of.type_name())),
         }

@@ -1,6 +1,6 @@
 //! A template as a row of pieces: what is written, what is put in, and tags; and the filters, tests and functions
-//! that it names. Read by letter, for checks before anything is rendered; what a template means is minijinja's to
-//! say.
+//! that it names. Read by letter, for checks before anything is rendered; what a template means is in `lower.rs` and
+//! `eval.rs`.
 
 /// A part of a template, with where its text begins.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

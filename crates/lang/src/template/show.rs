@@ -11,6 +11,9 @@ use super::value::{ListKind, Quoted, Val};
 use crate::expr::EvalError;
 use crate::value::Value;
 
+/// As JSON it is a few times as much at most.
+const SMALL_BYTES: usize = 4 << 10;
+
 /// The text as it grows, and those that are captured on the way, the innermost last.
 #[derive(Default)]
 pub(super) struct Output {
@@ -100,6 +103,8 @@ pub(super) fn json(sink: &mut Sink<'_>, value: &Val<'_>) -> io::Result<()> {
     use io::Write;
     match value {
         Val::Undefined(_) | Val::Nothing => sink.write_all(b"null"),
+        // What is small is written at once, which is faster; all else bit by bit, as far as it may go.
+        Val::Data(value) if value.fits(SMALL_BYTES) => sink.write_all(&serde_json::to_vec(value)?),
         Val::Data(value) => serde_json::to_writer(sink, value).map_err(io::Error::from),
         Val::Safe(text) => serde_json::to_writer(sink, text).map_err(io::Error::from),
         Val::List(_) | Val::Range(_) => {
@@ -127,6 +132,36 @@ fn json_map(sink: &mut Sink<'_>, entries: &super::value::Entries<'_>) -> io::Res
         json(sink, value)?;
     }
     sink.write_all(if mark == b"{" { b"{}" } else { b"}" })
+}
+
+/// A value laid out to be read: an item a line. (Rust's own `{:#?}` would pass each of them through every level.)
+pub(super) fn pretty(sink: &mut Sink<'_>, value: &Val<'_>, level: usize) -> fmt::Result {
+    use fmt::Write;
+    let indent = "    ".repeat(level + 1);
+    let laid_out = !matches!(value, Val::List(list) if list.kind != ListKind::List);
+    if let Some(items) = value.list().filter(|items| laid_out && items.len() > 0) {
+        sink.put(b"[\n")?;
+        for item in items.iter() {
+            sink.put(indent.as_bytes())?;
+            pretty(sink, &item, level + 1)?;
+            sink.put(b",\n")?;
+        }
+        return write!(sink, "{}]", &indent[4..]);
+    }
+    if value.map_len().is_some_and(|len| len > 0) {
+        let pairs = value.pairs(sink.budget).map_err(|error| {
+            sink.failed = Some(error);
+            fmt::Error
+        })?;
+        sink.put(b"{\n")?;
+        for (key, value) in pairs {
+            write!(sink, "{indent}{}: ", Quoted(&key))?;
+            pretty(sink, &value, level + 1)?;
+            sink.put(b",\n")?;
+        }
+        return write!(sink, "{}}}", &indent[4..]);
+    }
+    write!(sink, "{:?}", Shown(value))
 }
 
 /// A value as the language shows it: by itself (`Display`), or as a part of another (`Debug`).

@@ -313,6 +313,7 @@ pub(super) struct MapOf<'t> {
 impl<'t> MapOf<'t> {
     pub(super) fn insert(&mut self, budget: &mut Budget, key: Arc<str>, value: Val<'t>) -> Evaluated<()> {
         budget.entry()?;
+        budget.lookup(&key)?;
         self.depth = self.depth.max(depth_inside(&value)?);
         self.entries.insert(key, value);
         Ok(())

@@ -1,4 +1,5 @@
-//! The filters, tests and functions of templates. They are minijinja's; a test holds this table against it.
+//! The filters, tests and functions of templates, as people look them up. What they do is in `filters.rs`, `is.rs` and
+//! `functions.rs`; a test holds this table against them, and others hold them against minijinja's.
 
 use crate::terms::{Term, term};
 

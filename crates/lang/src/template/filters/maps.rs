@@ -147,6 +147,7 @@ fn walked<'t, 'p>(
     let (mut value, mut last) = (value, "");
     for part in path.split('.') {
         rendering.budget.steps(1)?;
+        rendering.budget.lookup(part)?;
         if value.is_undefined() {
             return Ok(Err(last));
         }

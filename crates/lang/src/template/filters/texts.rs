@@ -9,7 +9,7 @@ use minijinja::formatting::{FormatStyle, format as printf};
 use super::super::budget::{Evaluated, fail};
 use super::super::eval::Rendering;
 use super::super::exprs::Call;
-use super::super::show::{Shown, json};
+use super::super::show::{Shown, json, pretty};
 use super::super::value::{ListOf, Val};
 use super::maps::under;
 use crate::expr::EvalError;
@@ -279,8 +279,7 @@ pub(super) fn tojson<'t>(rendering: &mut Rendering<'t>, call: Call<'t>) -> Evalu
 pub(super) fn pprint<'t>(rendering: &mut Rendering<'t>, call: Call<'t>) -> Evaluated<Val<'t>> {
     call.done()?;
     rendering.capture(|rendering| {
-        let shown = Shown(&call.value);
-        rendering.output.stream(&mut rendering.budget, |sink| write!(sink, "{shown:#?}"))
+        rendering.output.stream(&mut rendering.budget, |sink| pretty(sink, &call.value, 0))
     })
 }
 
@@ -296,43 +295,44 @@ pub(super) fn format<'t>(rendering: &mut Rendering<'t>, mut call: Call<'t>) -> E
         values.push(map.done(&mut rendering.budget)?);
     }
     values.iter().try_for_each(Val::defined)?;
-    let mut longest = 0;
+    let conversions = pattern.matches('%').count();
+    let mut most = conversions.saturating_mul(DIGITS_MAX).saturating_add(pattern.len());
     let mut converted = Vec::with_capacity(values.len());
     for value in &values {
         converted.push(match value.map_len() {
-            None => conversion(rendering, value, &mut longest)?,
+            // Each is used once, the entries of a map as often as they are named.
+            None => conversion(rendering, value, &mut most)?,
             Some(_) => {
-                let mut map = Vec::new();
+                let (mut map, mut all) = (Vec::new(), 0);
                 for (key, value) in value.pairs(&mut rendering.budget)? {
                     rendering.budget.entry()?;
-                    map.push((key.to_string(), conversion(rendering, &value, &mut longest)?));
+                    map.push((key.to_string(), conversion(rendering, &value, &mut all)?));
                 }
+                most = most.saturating_add(conversions.saturating_mul(all));
                 Jinja::from_pairs(map)
             }
         });
     }
-    let conversions = pattern.matches('%').count();
     let numbers = pattern.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| !digits.is_empty());
-    let padding =
-        numbers.fold(0_usize, |sum, digits| sum.saturating_add(digits.parse().unwrap_or(usize::MAX)));
-    let most = conversions.saturating_mul(longest + DIGITS_MAX).saturating_add(padding).saturating_mul(4);
+    let padding = numbers.map(|digits| digits.parse().unwrap_or(usize::MAX));
+    most = padding.fold(most, |most, padding: usize| most.saturating_add(padding.saturating_mul(3)));
     rendering.budget.read(pattern.len())?;
-    rendering.budget.may_make(most.saturating_add(pattern.len()))?;
+    rendering.budget.may_make(most)?;
     let text = printf(FormatStyle::Printf, &pattern, &converted);
     let text = text.map_err(|error| EvalError::new(error.detail().unwrap_or("the format is wrong")))?;
     rendering.budget.text(text.len())?;
     Ok(like(&call.value, text))
 }
 
-fn conversion<'t>(rendering: &mut Rendering<'t>, value: &Val<'t>, longest: &mut usize) -> Evaluated<Jinja> {
+/// What a conversion is given, and by how many bytes that can make the text longer.
+fn conversion<'t>(rendering: &mut Rendering<'t>, value: &Val<'t>, most: &mut usize) -> Evaluated<Jinja> {
     Ok(match value {
         Val::Data(Value::Bool(flag)) => Jinja::from(*flag),
         Val::Data(Value::Int(number)) => Jinja::from(*number),
         Val::Data(Value::Float(number)) => Jinja::from(*number),
         value => {
             let text = rendering.shown(value)?;
-            rendering.budget.text(text.len())?;
-            *longest = text.len().max(*longest);
+            *most = most.saturating_add(text.len());
             Jinja::from(text)
         }
     })
