@@ -186,7 +186,7 @@ impl Trouble {
     fn tell(&mut self, error: &EngineError, screen: &Screen) {
         let known = self.0.as_deref() == Some(&error.message);
         if error.code == ErrorCode::Storage && !known {
-            screen.say(&format!("trying again: {}", error.message));
+            screen.say(text!("trying again: {}", &error.message));
             self.0 = Some(error.message.clone());
         }
     }
