@@ -107,7 +107,7 @@ impl ErrorKind {
             ErrorKind::Network => "No connection, or it broke.",
             ErrorKind::RateLimited => "A server asked to be called less often (429).",
             ErrorKind::ProviderError => "A model's provider failed, or answered what cannot be understood.",
-            ErrorKind::Overloaded => "A model's provider has too much to do.",
+            ErrorKind::Overloaded => "A model's provider, or this machine, has too much to do.",
             ErrorKind::Auth => "A model's provider does not accept the key, or there is none.",
             ErrorKind::HttpStatus => "A server answered with a status that `expect` does not have.",
             ErrorKind::ShellExit => {

@@ -299,7 +299,7 @@ const PASSING: [Errno; 5] = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NO
 fn unstarted(program: &str, error: &io::Error) -> Failure {
     if Errno::from_io_error(error).is_some_and(|code| PASSING.contains(&code)) {
         let message = format!("this machine could not start {program} now: {error}");
-        return Failure::new(ErrorKind::ProviderError, message);
+        return Failure::new(ErrorKind::Overloaded, message);
     }
     match error.kind() {
         io::ErrorKind::NotFound => not_started(NOT_FOUND, not_found(program)),
