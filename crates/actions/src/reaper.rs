@@ -23,6 +23,8 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::variables::is_ordinary;
+
 /// How long groups have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long what SIGKILL was sent to may take to be gone: the system may have it in its hands.
@@ -248,12 +250,23 @@ impl Told {
     }
 }
 
+/// What a reaper needs to end containers; nothing that anybody could read a key from.
+fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, value)| {
+        let name = name.to_string_lossy();
+        let of_runtimes = ["DOCKER_", "CONTAINER"].iter().any(|beginning| name.starts_with(beginning));
+        of_runtimes || is_ordinary(&name, &value.to_string_lossy())
+    })
+}
+
 fn start(command: &[OsString], keeps: Option<&File>) -> io::Result<File> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(io::Error::other("its command is empty"));
     };
     let mut child = Command::new(program)
         .args(arguments)
+        .env_clear()
+        .envs(environment())
         .stdin(Stdio::piped())
         .stdout(keeps.map_or_else(|| Ok(Stdio::null()), |file| file.try_clone().map(Stdio::from))?)
         .stderr(Stdio::null())

@@ -12,6 +12,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::time::{ClockId, clock_gettime};
 use wonder_core::Time;
 
+/// How often two clocks are held against each other.
+const MEASURED: u32 = 8;
+
 /// Handed to a host in its [`Options`](crate::Options).
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
@@ -55,19 +58,29 @@ impl Clock {
 
 /// What the wall clock said when it was first asked, and what has passed since, sleep of the machine included.
 fn system_now() -> Time {
-    static FIRST: OnceLock<(i64, i64)> = OnceLock::new();
-    let (wall_ms, counted_ms) = *FIRST.get_or_init(|| (wall_ms(), counted_ms()));
-    Time(wall_ms.saturating_add(self::counted_ms() - counted_ms))
+    static AHEAD: OnceLock<i128> = OnceLock::new();
+    let now_ns = counted_ns() + AHEAD.get_or_init(ahead_ns);
+    Time(i64::try_from(now_ns / 1_000_000).unwrap_or(i64::MAX))
 }
 
-fn wall_ms() -> i64 {
+/// How far the wall clock is ahead of the one that counts. Somebody else may have the processor between two
+/// questions, and what is then measured is off for the life of the process: the closest of a few counts.
+fn ahead_ns() -> i128 {
+    let measured = (0..MEASURED).map(|_| {
+        let (before, wall, after) = (counted_ns(), wall_ns(), counted_ns());
+        (after - before, wall - after)
+    });
+    measured.min_by_key(|(took, _)| *took).map_or(0, |(_, ahead)| ahead)
+}
+
+fn wall_ns() -> i128 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    i128::try_from(since.as_nanos()).unwrap_or(i128::MAX)
 }
 
-fn counted_ms() -> i64 {
+fn counted_ns() -> i128 {
     let now = clock_gettime(ClockId::Boottime);
-    now.tv_sec.saturating_mul(1_000).saturating_add(now.tv_nsec / 1_000_000)
+    i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
 /// A clock that a test moves. Clones are the same clock.

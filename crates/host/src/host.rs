@@ -370,7 +370,9 @@ fn is_whole(gate: &str) -> bool {
     gate.rsplit_once(':').is_some_and(|(run, _)| run.len() >= ULID)
 }
 
+/// All of it as of one moment: no line comes before the event that its task began with.
 fn updates(reader: &Reader<'_>, follow: &Follow) -> Reply<Updates> {
+    let _moment = reader.moment()?;
     let mut updates = Updates::default();
     let limit = follow.limit.map_or(FOLLOW_STEPS, |limit| limit as usize);
     for (run, after) in &follow.events_after {

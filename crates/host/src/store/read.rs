@@ -73,6 +73,11 @@ impl<'c> Reader<'c> {
         Reader { connection, path }
     }
 
+    /// While this is kept, everything that is read is of one moment.
+    pub(crate) fn moment(&self) -> Reply<rusqlite::Transaction<'_>> {
+        self.connection.unchecked_transaction().map_err(|error| unreadable(self.path, &error))
+    }
+
     fn all<T, P: Params>(
         &self,
         sql: &str,
