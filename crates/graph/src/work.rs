@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wonder_lang::def::{Isolation, MockUsage, ModelProfile, Name, ShellLimits};
+use wonder_lang::def::{Caching, Isolation, MockUsage, ModelProfile, Name, Reasoning, ShellLimits};
 use wonder_lang::error::ErrorKind;
 use wonder_lang::expr::EvalError;
 use wonder_lang::schema::Schema;
@@ -37,17 +37,27 @@ pub enum TemplateTree {
 impl TemplateTree {
     /// The JSON with every text rendered. The one way to fill such a field.
     pub fn render(&self, scope: &Value) -> Result<Value, EvalError> {
+        self.filled(&|template| template.render(scope).map(Value::from))
+    }
+
+    /// The same for a field that is not all texts: a list or a map that a text names, and that is all there is in
+    /// it, stands there as it is.
+    pub fn render_values(&self, scope: &Value) -> Result<Value, EvalError> {
+        self.filled(&|template| template.render_value(scope))
+    }
+
+    fn filled(&self, fill: &dyn Fn(&Template) -> Result<Value, EvalError>) -> Result<Value, EvalError> {
         match self {
-            TemplateTree::Text(template) => template.render(scope).map(Value::from),
+            TemplateTree::Text(template) => fill(template),
             TemplateTree::Literal(value) => Ok(value.clone()),
             TemplateTree::List(items) => {
-                let items = items.iter().map(|item| item.render(scope));
+                let items = items.iter().map(|item| item.filled(fill));
                 Ok(Value::from(items.collect::<Result<Vec<_>, _>>()?))
             }
             TemplateTree::Map(entries) => {
                 let mut map = Map::new();
                 for (key, tree) in entries {
-                    map.insert(key.clone(), tree.render(scope)?);
+                    map.insert(key.clone(), tree.filled(fill)?);
                 }
                 Ok(Value::from(map))
             }
@@ -141,11 +151,13 @@ pub struct ModelCall {
     pub output_schema: Option<Schema>,
     /// The names of the tools it offers, in the order written.
     pub offered: Vec<Name>,
-    pub max_turns: Option<u32>,
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
     pub stop: Vec<Name>,
-    pub stream: Option<bool>,
+    pub reasoning: Option<Reasoning>,
+    pub cache: Caching,
+    /// Paths and URLs.
+    pub images: Vec<Template>,
 }
 
 /// Every model profile and every tool of a workflow, by name. The calls of a workflow share one.
@@ -153,6 +165,17 @@ pub struct ModelCall {
 pub struct ModelTable {
     pub profiles: BTreeMap<Name, ModelProfile>,
     pub tools: BTreeMap<Name, Arc<Action>>,
+    /// The texts of the profiles that have any.
+    pub texts: BTreeMap<Name, ProfileTexts>,
+}
+
+/// The texts of a model profile: they read secrets, and nothing else is there for them.
+#[derive(Clone, Debug, Default)]
+pub struct ProfileTexts {
+    pub api_key: Option<Template>,
+    pub headers: Vec<(Name, Template)>,
+    /// Those that they read. Looked up when the profile is used, so that one that is not used needs none.
+    pub secrets: BTreeSet<Name>,
 }
 
 /// What a prompt spec says beside its texts.
