@@ -112,6 +112,9 @@ fn a_killed_host_asks_again_what_was_out_with_the_same_key_and_never_what_was_an
     assert_eq!(resumed.code, Some(0), "{resumed:#?}");
     let view: Value = serde_json::from_str(&resumed.out).expect("JSON");
     assert_eq!(view["output"]["text"], "second", "{view:#}");
+    let cost = place.run(&["cost", "last"]).out;
+    assert!(cost.contains("not known: no prices are written"), "{cost}");
+    assert_eq!(place.json(&["cost", "last"], 0)["total"]["unpriced_calls"], 2);
     let journal = provider.journal();
     assert_eq!(journal["count"], 3, "{journal:#}");
     let asked = journal["requests"].as_array().expect("requests");

@@ -28,6 +28,7 @@ pub(super) fn count(
     spend.input_tokens = used.input_tokens;
     spend.output_tokens = used.output_tokens;
     spend.cached_tokens = used.cached_input_tokens;
+    spend.unpriced_calls = u64::from(prices.is_none());
     let prices = prices.unwrap_or_default();
     spend.usd_micros =
         price_usd_micros(&prices, used.input_tokens, used.cached_input_tokens, used.output_tokens);

@@ -313,6 +313,10 @@ async fn a_profile_says_what_every_call_has_and_a_budget_bounds_the_answer() {
     let (mut job, _output) = asking(&profile(&server, FORMATS[0], ""), "prompt: Hi", "{}");
     job.order.allowance = Allowance { usd_micros: 100_000, tokens: 9_000, calls: 1 };
     result(worker(&server).perform(job).await);
+    let (mut job, _output) = asking(&profile(&server, FORMATS[0], ""), "prompt: Hi", "{}");
+    job.order.prices.clear();
+    let spend = worker(&server).perform(job).await.spend;
+    assert_eq!((spend.usd_micros, spend.unpriced_calls, spend.calls), (0, 1, 1), "not known is not nothing");
     let asked = journal(&server).await["requests"].clone();
     assert_eq!((&asked[0]["wire"], &asked[0]["body"]["seed"]), (&Json::from("chat"), &Json::from(7)));
     assert_eq!(
