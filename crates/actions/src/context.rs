@@ -72,6 +72,16 @@ impl ActionContext<'_> {
         }
     }
 
+    /// A secret by its name, which is hidden from now on wherever it comes from.
+    pub(crate) fn secret(&self, name: &str) -> Option<String> {
+        self.secrets.find(name)
+    }
+
+    /// From now on this is hidden wherever it comes from.
+    pub(crate) fn learn_secret(&self, value: &str) {
+        self.secrets.learn(vec![value.to_owned()]);
+    }
+
     /// The text with every known secret in it replaced. A text is cut after that, never before.
     pub fn hide(&self, text: String) -> String {
         self.secrets.redactor().hide(text)

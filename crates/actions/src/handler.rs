@@ -7,6 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use wonder_core::command::TaskOrder;
 use wonder_core::cost::Allowance;
 use wonder_core::def::Implementation;
 use wonder_core::error::{ErrorKind, Failure};
@@ -27,7 +28,7 @@ pub trait ActionHandler: Send + Sync + fmt::Debug {
     fn perform<'c>(&'c self, context: &'c mut ActionContext<'_>) -> Performing<'c>;
 
     /// The most that one try of the call may cost: the task stops where that may break its allowance.
-    fn worst_case(&self, _call: &ActionCall) -> Allowance {
+    fn worst_case(&self, _order: &TaskOrder, _call: &ActionCall) -> Allowance {
         Allowance::default()
     }
 }
@@ -126,9 +127,9 @@ impl Registry {
         self.0.get(implementation.kind()).map(|handler| &**handler)
     }
 
-    pub(crate) fn worst_case(&self, call: &ActionCall) -> Allowance {
+    pub(crate) fn worst_case(&self, order: &TaskOrder, call: &ActionCall) -> Allowance {
         let handler = self.find(&call.action.def.implementation);
-        handler.map_or_else(Allowance::default, |handler| handler.worst_case(call))
+        handler.map_or_else(Allowance::default, |handler| handler.worst_case(order, call))
     }
 
     /// What a try of this action gives that nobody performs.

@@ -1,11 +1,11 @@
 //! Doing things for Wonder: the worker that takes a task from its order to its one report, and the actions
-//! it can perform: `shell`, `http_request`, `mock`, and those that a host adds an [`ActionHandler`] for.
+//! it can perform: `shell`, `http_request`, `llm_call`, `mock`, and those that a host adds an [`ActionHandler`] for.
 //!
 //! A [`Worker`] drives the core's `TaskExecution`, keeps the clock (task and action timeouts), waits between
 //! tries, stops what it is told to stop, and lets no secret out. It decides nothing about the run: a report
 //! goes to the core, which alone knows what follows from it.
 //!
-//! It stores nothing, listens to nobody, calls no model and no MCP server, and keeps no artifacts.
+//! It stores nothing, listens to nobody, calls no MCP server, and keeps no artifacts.
 
 mod context;
 mod deadline;
@@ -13,6 +13,7 @@ mod handler;
 mod http;
 mod job;
 mod json;
+mod llm;
 mod mock;
 mod parts;
 mod private;

@@ -1,5 +1,6 @@
 //! The `mock` action for real: the core's script, with the delay waited for.
 
+use wonder_core::command::TaskOrder;
 use wonder_core::cost::Allowance;
 use wonder_core::graph::Work;
 use wonder_core::mock;
@@ -34,7 +35,7 @@ impl ActionHandler for MockHandler {
         })
     }
 
-    fn worst_case(&self, call: &ActionCall) -> Allowance {
+    fn worst_case(&self, _order: &TaskOrder, call: &ActionCall) -> Allowance {
         wonder_core::reserve::worst_try(&call.action)
     }
 }

@@ -94,7 +94,14 @@ impl KnownSecrets {
         self.learn(values);
     }
 
-    fn learn(&self, mut values: Vec<String>) {
+    /// One that is looked up when it is needed.
+    pub(crate) fn find(&self, name: &str) -> Option<String> {
+        let value = self.provider.find(name)?;
+        self.learn(vec![value.clone()]);
+        Some(value)
+    }
+
+    pub(crate) fn learn(&self, mut values: Vec<String>) {
         self.read(|known| values.retain(|value| !known.values.contains(value)));
         if !values.is_empty() {
             self.known.write().unwrap_or_else(PoisonError::into_inner).add(values);
@@ -152,10 +159,14 @@ impl TaskSecrets {
     }
 }
 
-/// What the texts of a task name.
+/// What the texts of a task name, and those of the model profiles that it may use.
 fn names(task: &Task) -> impl Iterator<Item = &Name> {
     let actions = task.steps.iter().flat_map(|step| with_tools(&step.action));
-    actions.flat_map(|action| &action.secrets.names)
+    let profiles = task.steps.iter().flat_map(|step| match &step.action.work {
+        Some(Work::LlmCall(call)) => Some(call.table.texts.values().flat_map(|texts| &texts.secrets)),
+        _ => None,
+    });
+    actions.flat_map(|action| &action.secrets.names).chain(profiles.flatten())
 }
 
 /// An action, and the tools that it may call.

@@ -19,7 +19,7 @@ pub struct Settings {
     pub secrets: Arc<dyn Secrets>,
     /// From SIGTERM to SIGKILL, and so how long a cancelled action may take to end.
     pub grace_ms: u64,
-    /// Hosts that `http_request` may reach although they are private: names or addresses, with an optional
+    /// Hosts that `http_request` and `llm_call` may reach although they are private: names or addresses, with an optional
     /// `:port`.
     pub allow_hosts: Vec<String>,
     /// The program and arguments that start a [`crate::reaper`]; None: no reaper, and commands survive a
@@ -39,7 +39,7 @@ pub struct Settings {
     /// Reads what a planning task adds to its graph into the stored form, or says what is wrong with it.
     /// None: only the stored form is understood.
     pub mutations: Option<ReadMutations>,
-    /// Handlers beside those for `shell`, `http_request` and `mock`, or in place of them.
+    /// Handlers beside those for `shell`, `http_request`, `llm_call` and `mock`, or in place of them.
     pub handlers: Vec<Arc<dyn ActionHandler>>,
 }
 

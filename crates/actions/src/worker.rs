@@ -23,6 +23,7 @@ use crate::deadline::{Deadline, Stopped};
 use crate::handler::{Registry, TryError, TryResult};
 use crate::http::HttpHandler;
 use crate::job::{Job, OutputLine, Stream};
+use crate::llm::LlmHandler;
 use crate::mock::MockHandler;
 use crate::secrets::{KnownSecrets, TaskSecrets};
 use crate::settings::Settings;
@@ -42,12 +43,13 @@ struct Shared {
 }
 
 impl Worker {
-    /// With handlers for `shell`, `http_request` and `mock`, and those of the settings.
+    /// With handlers for `shell`, `http_request`, `llm_call` and `mock`, and those of the settings.
     pub fn new(settings: Settings) -> Worker {
         let settings = Arc::new(settings);
         let mut handlers = Registry::default();
         handlers.add(Arc::new(ShellHandler::new(settings.clone())));
         handlers.add(Arc::new(HttpHandler::new(settings.clone())));
+        handlers.add(Arc::new(LlmHandler::new(settings.clone())));
         handlers.add(Arc::new(MockHandler));
         settings.handlers.iter().for_each(|handler| handlers.add(handler.clone()));
         let secrets = KnownSecrets::new(settings.secrets.clone());
@@ -111,7 +113,7 @@ impl Shared {
         let of_task = Deadline::of_task(&job.cancel, started, job.order.timeout_ms);
         let mut deadline = of_task;
         let outcome = loop {
-            let next = match execution.next(|call| self.handlers.worst_case(call)) {
+            let next = match execution.next(|call| self.handlers.worst_case(&job.order, call)) {
                 Next::Done(outcome) => break outcome,
                 Next::Try(next) => next,
             };

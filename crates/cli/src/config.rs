@@ -52,7 +52,7 @@ pub(crate) const SETTINGS: [Known; 11] = [
         about: "How long a run waits for a disk that is full or does not work before it is given up here; it goes on by itself if there is room by then, and with `wonder resume` later.",
         example: "storage_patience = \"10m\"" },
     Known { name: "allow_hosts", form: "a list of names or addresses, each perhaps with `:port`", default: "none",
-        about: "Private addresses that `http_request` may reach; public ones it may reach anyway.",
+        about: "Private addresses that `http_request` and `llm_call` may reach; public ones it may reach anyway.",
         example: "allow_hosts = [\"localhost:8000\", \"10.0.0.7\"]" },
     Known { name: "sandbox_read", form: "a list of paths, as for `home`", default: "none",
         about: "What a command under `isolation: sandbox` may read beside programs and libraries of the system and its working directory: a toolchain below your home directory, say.",

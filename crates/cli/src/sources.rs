@@ -27,8 +27,7 @@ pub(crate) enum For {
 pub(crate) fn read(paths: &[PathBuf], purpose: For) -> Result<Reading, Fault> {
     let disk = Disk::default();
     let files = paths.iter().map(|path| disk.given(path)).collect::<Result<Vec<FileText>, Fault>>()?;
-    // For tests of what a model is switched to, without a model: see `WONDER_FAILPOINT`.
-    let everything = purpose == For::Look || std::env::var_os("WONDER_READ_EVERYTHING").is_some();
+    let everything = purpose == For::Look;
     let worker = Worker::new(wonder_actions::Settings::default());
     let unable = |implementation: &Implementation| {
         worker.unable(implementation).map(|(why, help)| Unable { why, help })

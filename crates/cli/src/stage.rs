@@ -329,7 +329,7 @@ fn model_answer(graph: &Graph, call: &LlmCall, overrides: &Overrides) -> MockAns
         }
         _ => Ok(Value::map([("text", Value::from("fine".to_owned()))])),
     };
-    let prices = graph.models[&model].prices;
+    let prices = graph.models[&model].prices.unwrap_or_default();
     let spend = Spend {
         usd_micros: price_usd_micros(&prices, 1_000, 200, 100),
         input_tokens: 1_000,

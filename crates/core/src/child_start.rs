@@ -39,7 +39,7 @@ pub fn child_start(parent: &Run, order: ChildOrder) -> StartRun {
     start.child_budgets = above.child_budgets.clone();
     // A parent's prices include those of its own definition; the child has a definition of its own.
     let told = above.prices.iter().filter(|(name, prices)| {
-        parent.graph().models.get(*name).is_none_or(|profile| profile.prices != **prices)
+        parent.graph().models.get(*name).is_none_or(|profile| profile.known_prices() != Some(**prices))
     });
     start.prices = told.map(|(name, prices)| (name.clone(), *prices)).collect();
     start
@@ -99,7 +99,7 @@ mod tests {
             "workflow": {"name": "parent", "nodes": [{"ref": "a", "task": "a"}]},
             "tasks": {"a": {"name": "a", "steps": [{"ref": "s", "action": "a"}]}},
             "actions": {"a": {"name": "a", "kind": "mock", "implementation": {"outcomes": [{}]}}},
-            "models": {"own": {"name": "own", "provider": "p", "model": "m", "prices": {"input": 5, "output": 6}}}
+            "models": {"own": {"name": "own", "provider": "openai", "model": "m", "prices": {"input": 5, "output": 6}}}
         });
         let (graph, _) = Graph::build(Arc::new(serde_json::from_value(bundle).unwrap())).unwrap();
         let mut parent = Run::new(Arc::new(graph));

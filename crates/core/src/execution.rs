@@ -190,11 +190,12 @@ impl TaskExecution {
             return None;
         };
         // A call and its tries are one call: that is what was reserved for it.
-        action.spend.add(&Spend { calls: 0, ..spend.clone() });
+        action.spend.add(&Spend { calls: 0, unpriced_calls: 0, ..spend.clone() });
         let mut spent = self.spend.clone();
         spent.add(&action.spend);
         if let Some(stopped) = self.allowance.stops(&spent, &action.worst, Some(&failure)) {
             action.spend.calls += spend.calls;
+            action.spend.unpriced_calls += spend.unpriced_calls;
             self.finish(action, Err(stopped));
             return None;
         }

@@ -4,7 +4,7 @@
 use crate::cost::{Allowance, price_usd_micros};
 use crate::def::{Implementation, LlmCall, ModelProfile, Prices, Text, Tree};
 use crate::graph::{Action, Graph, Task};
-use crate::limits::{MODEL_TURNS_MAX, OUTPUT_TOKENS_RESERVED};
+use crate::limits::{IMAGE_TOKENS_RESERVED, MODEL_TURNS_MAX, OUTPUT_TOKENS_RESERVED};
 use crate::value::Value;
 
 /// The most that one attempt of a task can cost. `of_call` tells it of a model call: whoever asks knows which
@@ -38,8 +38,9 @@ pub fn worst_try(action: &Action) -> Allowance {
 /// bytes.
 pub fn worst_call(call: &LlmCall, profile: Option<&ModelProfile>, prices: &Prices, bytes: u64) -> Allowance {
     let turns = if call.tools.is_empty() { 1 } else { u64::from(call.max_turns.unwrap_or(MODEL_TURNS_MAX)) };
-    let answer = call.max_tokens.or(profile.and_then(|profile| profile.max_output_tokens));
-    let answer = answer.unwrap_or(OUTPUT_TOKENS_RESERVED);
+    let answer = answer_tokens(call, profile).unwrap_or(OUTPUT_TOKENS_RESERVED);
+    let images = (call.images.len() as u64).saturating_mul(IMAGE_TOKENS_RESERVED);
+    let bytes = bytes.saturating_add(images);
     // Each turn of a tool loop sends what came before it again.
     let again = answer.saturating_mul(turns.saturating_mul(turns.saturating_sub(1)) / 2);
     let sent = bytes.saturating_mul(turns).saturating_add(again);
@@ -49,6 +50,11 @@ pub fn worst_call(call: &LlmCall, profile: Option<&ModelProfile>, prices: &Price
         tokens: sent.saturating_add(answered),
         calls: turns,
     }
+}
+
+/// The most tokens that a call may answer with, if anybody says so: it, else its profile.
+pub fn answer_tokens(call: &LlmCall, profile: Option<&ModelProfile>) -> Option<u64> {
+    call.max_tokens.or_else(|| profile.and_then(ModelProfile::answer_tokens))
 }
 
 /// Everything that a call is written to send, beside its input.

@@ -8,6 +8,7 @@ mod commands;
 mod fields;
 mod joins;
 mod mapping;
+mod models;
 mod mutations;
 mod names;
 mod nodes;
@@ -220,42 +221,6 @@ impl Check<'_> {
         self.schema(prompt.requires.as_ref(), "`requires`");
         self.schema(prompt.produces.as_ref(), "`produces`");
         self.prompt_secrets(prompt);
-    }
-
-    /// Profiles that switch or downgrade to each other must exist, and must not go round in circles.
-    fn models(&mut self) {
-        let models = &self.bundle.models;
-        for (name, profile) in models {
-            profile.fallbacks.iter().chain(&profile.cheaper).for_each(|other| self.known_model(other));
-            if let Some(own) = profile.fallbacks.iter().find(|other| other.text == *name) {
-                self.model_cycle(own.spot, format!("model profile `{name}` falls back to itself"));
-            }
-        }
-        let mut settled = BTreeSet::new();
-        for name in models.keys() {
-            let (mut path, mut at) = (Vec::new(), name);
-            while settled.insert(at) {
-                path.push(&**at);
-                match models.get(at).and_then(|profile| profile.cheaper.as_ref()) {
-                    Some(next) if models.contains_key(&next.text) => at = &next.text,
-                    _ => break,
-                }
-            }
-            let closes = path.iter().position(|known| *known == &**at);
-            let next = models.get(at).and_then(|profile| profile.cheaper.as_ref());
-            if let (Some(first), Some(next)) = (closes, next.filter(|next| models.contains_key(&next.text))) {
-                let cycle = [&path[first..], &[path[first]]].concat().join(" -> ");
-                self.model_cycle(next.spot, format!("`cheaper` goes round in a circle: {cycle}"));
-            }
-        }
-    }
-
-    fn model_cycle(&mut self, spot: Spot, message: String) {
-        self.report(
-            Problem::error(codes::MODEL_CYCLE, spot, message)
-                .label("expected another profile")
-                .help("let the last one have no `cheaper`"),
-        );
     }
 }
 

@@ -67,6 +67,8 @@ codes! {
     ZERO_LIMIT = "E0161", "a limit of zero";
     EMPTY_BUDGET = "E0162", "a budget of nothing";
     MODEL_CYCLE = "E0163", "model profiles that lead back to themselves";
+    UNPRICED_BUDGET = "E0164", "a budget in dollars over a model without prices";
+    BAD_PROFILE = "E0165", "a model profile that nobody can be asked by";
     MUTATION_NOT_ALLOWED = "E0170", "a node that may not add nodes";
     MUTATION_BAD_NODE = "E0171", "an added node must be over a known task";
     MUTATION_BAD_TRANSITION = "E0172", "an added transition starts elsewhere";

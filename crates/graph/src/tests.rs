@@ -5,6 +5,7 @@ mod dag;
 mod extend;
 mod groups;
 mod nodes;
+mod profiles;
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use wonder_lang::schema::Schema;
 use wonder_lang::template::{Template, TemplateError};
 use wonder_lang::value::Value;
 
-const SECRET: &str = "secret";
+pub(super) const SECRET: &str = "secret";
 
 /// What a text of an action is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

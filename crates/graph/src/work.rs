@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wonder_lang::def::{Isolation, MockUsage, ModelProfile, Name, ShellLimits};
+use wonder_lang::def::{Caching, Isolation, MockUsage, ModelProfile, Name, Reasoning, ShellLimits};
 use wonder_lang::error::ErrorKind;
 use wonder_lang::expr::EvalError;
 use wonder_lang::schema::Schema;
@@ -37,25 +37,15 @@ pub enum TemplateTree {
 impl TemplateTree {
     /// The JSON with every text rendered, all from one budget. The one way to fill such a field.
     pub fn render(&self, scope: &Value) -> Result<Value, EvalError> {
-        self.render_within(scope, &mut Budget::default())
+        let mut budget = Budget::default();
+        self.filled(&mut |template| template.render_within(scope, &mut budget).map(Value::from))
     }
 
-    fn render_within(&self, scope: &Value, budget: &mut Budget) -> Result<Value, EvalError> {
-        match self {
-            TemplateTree::Text(template) => template.render_within(scope, budget).map(Value::from),
-            TemplateTree::Literal(value) => Ok(value.clone()),
-            TemplateTree::List(items) => {
-                let items = items.iter().map(|item| item.render_within(scope, budget));
-                Ok(Value::from(items.collect::<Result<Vec<_>, _>>()?))
-            }
-            TemplateTree::Map(entries) => {
-                let mut map = Map::new();
-                for (key, tree) in entries {
-                    map.insert(key.clone(), tree.render_within(scope, budget)?);
-                }
-                Ok(Value::from(map))
-            }
-        }
+    /// The same for a field that is not all texts: a list or a map that a text names, and that is all there is in
+    /// it, stands there as it is.
+    pub fn render_values(&self, scope: &Value) -> Result<Value, EvalError> {
+        let mut budget = Budget::default();
+        self.filled(&mut |template| template.render_value_within(scope, &mut budget))
     }
 
     /// Whether every text in it stands for itself.
@@ -67,7 +57,28 @@ impl TemplateTree {
             TemplateTree::Map(entries) => entries.iter().all(|(_, tree)| tree.is_plain()),
         }
     }
+
+    fn filled(&self, fill: &mut Fill<'_>) -> Result<Value, EvalError> {
+        match self {
+            TemplateTree::Text(template) => fill(template),
+            TemplateTree::Literal(value) => Ok(value.clone()),
+            TemplateTree::List(items) => {
+                let items = items.iter().map(|item| item.filled(fill));
+                Ok(Value::from(items.collect::<Result<Vec<_>, _>>()?))
+            }
+            TemplateTree::Map(entries) => {
+                let mut map = Map::new();
+                for (key, tree) in entries {
+                    map.insert(key.clone(), tree.filled(fill)?);
+                }
+                Ok(Value::from(map))
+            }
+        }
+    }
 }
+
+/// What becomes of a text.
+type Fill<'f> = dyn FnMut(&Template) -> Result<Value, EvalError> + 'f;
 
 #[derive(Clone, Debug)]
 pub struct ShellSpec {
@@ -166,11 +177,13 @@ pub struct ModelCall {
     pub output_schema: Option<Schema>,
     /// The names of the tools it offers, in the order written.
     pub offered: Vec<Name>,
-    pub max_turns: Option<u32>,
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
     pub stop: Vec<Name>,
-    pub stream: Option<bool>,
+    pub reasoning: Option<Reasoning>,
+    pub cache: Caching,
+    /// Paths and URLs.
+    pub images: Vec<Template>,
 }
 
 /// Every model profile and every tool of a workflow, by name. The calls of a workflow share one.
@@ -178,6 +191,17 @@ pub struct ModelCall {
 pub struct ModelTable {
     pub profiles: BTreeMap<Name, ModelProfile>,
     pub tools: BTreeMap<Name, Arc<Action>>,
+    /// The texts of the profiles that have any.
+    pub texts: BTreeMap<Name, ProfileTexts>,
+}
+
+/// The texts of a model profile: they read secrets, and nothing else is there for them.
+#[derive(Clone, Debug, Default)]
+pub struct ProfileTexts {
+    pub api_key: Option<Template>,
+    pub headers: Vec<(Name, Template)>,
+    /// Those that they read. Looked up when the profile is used, so that one that is not used needs none.
+    pub secrets: BTreeSet<Name>,
 }
 
 /// What a prompt spec says beside its texts.

@@ -19,6 +19,9 @@ pub struct Spend {
     pub cached_tokens: u64,
     #[serde(skip_serializing_if = "is_default")]
     pub calls: u64,
+    /// Calls of models that nobody knows the price of: what they cost is in no sum of dollars.
+    #[serde(skip_serializing_if = "is_default")]
+    pub unpriced_calls: u64,
     #[serde(skip_serializing_if = "is_default")]
     pub duration_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,6 +35,7 @@ impl Spend {
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
         self.calls = self.calls.saturating_add(other.calls);
+        self.unpriced_calls = self.unpriced_calls.saturating_add(other.unpriced_calls);
         self.duration_ms = self.duration_ms.saturating_add(other.duration_ms);
         if other.model_used.is_some() {
             self.model_used.clone_from(&other.model_used);

@@ -52,5 +52,7 @@ pub const FAN_IN_TIMEOUT_MS_MAX: u64 = 30 * 60 * 1_000;
 pub const CANCEL_GRACE_MS: u64 = 30_000;
 /// What a call reserves when neither it nor its profile says how much a model may answer.
 pub const OUTPUT_TOKENS_RESERVED: u64 = 8_192;
+/// What a call reserves for each image that it sends: the most that providers bill.
+pub const IMAGE_TOKENS_RESERVED: u64 = 3_000;
 /// Turns of a tool loop when the call does not say.
 pub const MODEL_TURNS_MAX: u32 = 10;

@@ -126,6 +126,27 @@ impl Template {
         self.render_with(scope, None)
     }
 
+    /// As [`render_within`](Self::render_within); but a list or a map that is all there is in the text,
+    /// `{{ state.history }}`, is given as it is.
+    pub fn render_value_within(&self, scope: &Value, budget: &mut Budget) -> Result<Value, EvalError> {
+        let whole = self.lone_path().and_then(|path| scope.get_path(&path));
+        match whole {
+            Some(value @ (Value::List(_) | Value::Map(_))) => Ok(value.clone()),
+            _ => self.render_within(scope, budget).map(Value::from),
+        }
+    }
+
+    /// The path of a text that is one placeholder and nothing else.
+    fn lone_path(&self) -> Option<Vec<Arc<str>>> {
+        let [Piece::Value(inside, _)] = self.pieces()[..] else { return None };
+        let is_name = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        let parts: Vec<&str> = inside.trim_matches(['-', '+', ' ', '\n', '\t']).split('.').collect();
+        parts.iter().all(|part| is_name(part)).then(|| parts.into_iter().map(Arc::from).collect())
+    }
+
     /// As [`render`](Self::render), with every substituted value written as `escape` says.
     pub fn render_with(&self, scope: &Value, escape: Option<Escape>) -> Result<String, EvalError> {
         match &self.0.tree {

@@ -163,6 +163,7 @@ pub fn result_fields(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("usage", "The tokens it used."),
             ("model", "The model that answered."),
             ("finish_reason", "Why it stopped."),
+            ("request_id", "What the provider calls the request; null if it does not say."),
         ],
         _ => &[],
     }

@@ -62,19 +62,20 @@ impl FailureKind {
         }
     }
 
-    /// The language's word for it. Where that has none of its own, the one that is treated alike: an overloaded
-    /// provider is tried again, a context that is too long is not.
+    /// The language's word for it.
     pub fn error_kind(self) -> ErrorKind {
         match self {
             FailureKind::RateLimited => ErrorKind::RateLimited,
-            FailureKind::Overloaded => ErrorKind::ProviderError,
+            FailureKind::Overloaded => ErrorKind::Overloaded,
             FailureKind::ModelRefused => ErrorKind::ModelRefused,
             FailureKind::ContentFiltered => ErrorKind::ContentFiltered,
             FailureKind::ContractViolation => ErrorKind::ContractViolation,
-            FailureKind::ContextTooLong | FailureKind::OutputTruncated => ErrorKind::LimitExceeded,
-            FailureKind::Auth | FailureKind::HttpStatus => ErrorKind::HttpStatus,
+            FailureKind::ContextTooLong => ErrorKind::ContextTooLong,
+            FailureKind::Auth => ErrorKind::Auth,
             FailureKind::Network => ErrorKind::Network,
             FailureKind::Timeout => ErrorKind::Timeout,
+            FailureKind::HttpStatus => ErrorKind::HttpStatus,
+            FailureKind::OutputTruncated => ErrorKind::OutputTruncated,
         }
     }
 }
@@ -125,9 +126,9 @@ impl CallFailure {
         self
     }
 
-    /// The failure of an action. `details.model_failure` has the exact kind.
+    /// The failure of an action.
     pub fn to_failure(&self) -> Failure {
-        let mut details = vec![("model_failure", Value::str(self.kind.as_str()))];
+        let mut details = Vec::new();
         if let Some(id) = &self.request_id {
             details.push(("request_id", Value::String(id.clone())));
         }
@@ -138,7 +139,8 @@ impl CallFailure {
             details.push(("text", Value::str(bounded(&reply.text))));
             details.push(("message", reply.message.to_value()));
         }
-        let failure = Failure::new(self.kind.error_kind(), &*self.message).with_details(Value::map(details));
+        let details = if details.is_empty() { Value::Null } else { Value::map(details) };
+        let failure = Failure::new(self.kind.error_kind(), &*self.message).with_details(details);
         let failure = match self.status {
             Some(status) => failure.with_status(status),
             None => failure,

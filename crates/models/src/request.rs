@@ -178,7 +178,6 @@ impl Request {
 const BYTES_PER_TOKEN: u64 = 3;
 const TOKENS_PER_MESSAGE: u64 = 8;
 const TOKENS_PER_TOOL: u64 = 32;
-const TOKENS_PER_IMAGE: u64 = 3_000;
 
 /// About how many tokens of input a request is, for reserving money before it is sent. Meant to be too high:
 /// a token is at least four bytes of English and code and about three of most other scripts, and three are
@@ -207,7 +206,7 @@ fn measure(part: &Part, bytes: &mut usize, tokens: &mut u64) {
         Part::Reasoning { text, item } => {
             *bytes += text.len().max(item.as_ref().map_or(0, |item| item.value.size()));
         }
-        Part::Image(Image::Data { .. } | Image::Url { .. }) => *tokens += TOKENS_PER_IMAGE,
+        Part::Image(Image::Data { .. } | Image::Url { .. }) => *tokens += limits::IMAGE_TOKENS_RESERVED,
         Part::ToolCall(call) => {
             let arguments = match &call.arguments {
                 Arguments::Read(arguments) => arguments.size(),

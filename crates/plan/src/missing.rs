@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use wonder_core::def::{Implementation, Isolation, LlmCall, Name};
+use wonder_core::def::{Implementation, Isolation, LlmCall, ModelProfile, Name};
 use wonder_core::graph::{Action, Graph, Node, Perform, Work};
+use wonder_core::template::Template;
 
 use super::Known;
 use super::report::{Callee, Missing, Need, Outline};
-use super::reserve::{Priced, is_free};
+use super::reserve::Priced;
 use wonder_core::graph::names::dag_part;
 
 pub(super) struct Search<'s> {
@@ -108,13 +109,15 @@ impl<'s> Search<'s> {
 
     fn model(&mut self, priced: Priced<'_>, node: &Name, model: Name) {
         let profile = priced.graph.models.get(&model);
-        let Some(provider) = profile.and_then(|profile| profile.provider.as_deref()) else {
+        let Some((profile, provider)) = profile.and_then(|profile| Some((profile, profile.served_by()?)))
+        else {
             let help = format!("define `{model}` under `models`, with `provider`, `model` and `prices`");
             return self.report((Need::Model, model), node, help);
         };
-        if let Some(key) = key_of(provider).filter(|key| !self.known.around.has_variable(key)) {
+        let missing = keys_of(profile, provider).into_iter();
+        for key in missing.filter(|key| !self.known.around.has_variable(key)).collect::<Vec<_>>() {
             let help = format!("set the variable {key}, or add a line `{key}=...` to .env");
-            self.report((Need::Key, key.into()), node, help);
+            self.report((Need::Key, key), node, help);
         }
         if priced.prices(&model).is_none() {
             let help = "write its `prices`, in dollars per million tokens: {input: 3, output: 15}";
@@ -128,15 +131,26 @@ fn written(node: &Node) -> Name {
     dag_part(&node.reference).0.into()
 }
 
-/// The variable that a provider's key is in.
-fn key_of(provider: &str) -> Option<String> {
+/// The variables that the key of a profile is in: those that its own texts name, else its provider's usual one. A key
+/// of the environment goes to the provider's own place and to no other.
+fn keys_of(profile: &ModelProfile, provider: &str) -> Vec<Name> {
+    let texts = profile.api_key.iter().chain(profile.headers.values());
+    let named = texts.filter_map(|text| Template::compile(&text.text).ok()).flat_map(|template| {
+        let secrets = template.reads().iter().filter(|read| &*read.root == "secret");
+        secrets.filter_map(|read| read.path.first().cloned()).collect::<Vec<Name>>()
+    });
+    let mut names: Vec<Name> = named.collect();
+    if profile.api_key.is_none() && profile.base_url.is_none() {
+        names.extend(usual_key(provider).map(Name::from));
+    }
+    names
+}
+
+fn usual_key(provider: &str) -> Option<&'static str> {
     match provider {
-        free if is_free(free) => None,
-        "google" => Some("GEMINI_API_KEY".to_owned()),
-        "azure" => Some("AZURE_OPENAI_API_KEY".to_owned()),
-        other => {
-            let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-            Some(format!("{}_API_KEY", other.chars().map(plain).collect::<String>()))
-        }
+        "openai" => Some("OPENAI_API_KEY"),
+        "anthropic" => Some("ANTHROPIC_API_KEY"),
+        "gemini" => Some("GEMINI_API_KEY"),
+        _ => None,
     }
 }

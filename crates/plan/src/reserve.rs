@@ -15,8 +15,6 @@ use wonder_core::reserve::{worst_call, worst_task, written_bytes};
 pub(super) const INPUT_BYTES_ASSUMED: u64 = 4_096;
 /// `{}`.
 const EMPTY_BYTES: u64 = 2;
-/// Providers that send no bill.
-const FREE: [&str; 3] = ["ollama", "mock", "local"];
 /// Waits that are summed one by one; the rest are as long as they may be.
 const WAITS_SUMMED_MAX: u64 = 64;
 
@@ -55,10 +53,8 @@ impl Priced<'_> {
 
     /// None: nobody has said what it costs.
     pub(super) fn prices(self, model: &Name) -> Option<Prices> {
-        let profile = self.graph.models.get(model);
-        let written = profile.map(|profile| profile.prices).filter(|prices| *prices != Prices::default());
-        let free = profile.and_then(|profile| profile.provider.as_deref()).is_some_and(is_free);
-        self.prices.get(model).copied().or(written).or(free.then(Prices::default))
+        let of_profile = || self.graph.models.get(model)?.known_prices();
+        self.prices.get(model).copied().or_else(of_profile)
     }
 
     /// The model that a call names, and those that a response may put in its place.
@@ -75,10 +71,6 @@ impl Priced<'_> {
         models.extend(fallbacks);
         models
     }
-}
-
-pub(super) fn is_free(provider: &str) -> bool {
-    FREE.contains(&provider)
 }
 
 /// The size of a task's input: nothing to speak of if it reads nothing.

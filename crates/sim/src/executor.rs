@@ -287,8 +287,12 @@ fn priced(mut spend: Spend, action: &Action, graph: &Graph) -> Spend {
     spend.calls = spend.calls.max(1);
     let profile = call.model.as_ref().and_then(|model| graph.models.get(&model.text));
     if let Some(profile) = profile.filter(|_| spend.usd_micros == 0) {
-        spend.usd_micros =
-            price_usd_micros(&profile.prices, spend.input_tokens, spend.cached_tokens, spend.output_tokens);
+        spend.usd_micros = price_usd_micros(
+            &profile.prices.unwrap_or_default(),
+            spend.input_tokens,
+            spend.cached_tokens,
+            spend.output_tokens,
+        );
     }
     spend
 }

@@ -14,6 +14,7 @@ mod golden;
 mod home;
 mod isolation;
 mod kill;
+mod models;
 mod mutations;
 mod once;
 mod place;

@@ -119,10 +119,7 @@ impl Told {
 
     pub(crate) fn at(place: Place, workflow: &str, code: i32) -> Told {
         let file = place.file("told.yaml", &format!("wonder: 1\nname: told\n{workflow}"));
-        // Some of these name a model that is never called.
-        let mut command = place.command(&["run", &file, "-o", "json"]);
-        command.env("WONDER_READ_EVERYTHING", "1");
-        let ended = ended(command.output().expect("the binary starts"));
+        let ended = place.run(&["run", &file, "-o", "json"]);
         assert_eq!(ended.code, Some(code), "{ended:#?}");
         let view: Value = serde_json::from_str(&ended.out).expect("JSON");
         let run = view["run"].as_str().expect("an id").to_owned();

@@ -50,7 +50,7 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("sim", &["wonder-core", "wonder-engine", "wonder-spec"]),
     ("engine", &["wonder-core"]),
     ("plan", &["wonder-core"]),
-    ("actions", &["wonder-core"]),
+    ("actions", &["wonder-core", "wonder-models"]),
     ("host", &["wonder-actions", "wonder-blobs", "wonder-core", "wonder-engine"]),
     ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-plan", "wonder-spec"]),
 ];

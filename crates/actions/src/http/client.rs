@@ -25,12 +25,12 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// For requests that may reach private addresses.
-    pub(super) fn open(&self) -> Result<&Client, String> {
+    pub(crate) fn open(&self) -> Result<&Client, String> {
         self.open.get_or_init(|| client(false)).as_ref().map_err(String::clone)
     }
 
     /// For all others.
-    pub(super) fn guarded(&self) -> Result<&Client, String> {
+    pub(crate) fn guarded(&self) -> Result<&Client, String> {
         self.guarded.get_or_init(|| client(true)).as_ref().map_err(String::clone)
     }
 }

@@ -9,7 +9,7 @@ use reqwest::Url;
 
 /// Why an address is not reached.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     Scheme { scheme: String },
     Address { host: String, address: IpAddr, why: &'static str },
 }
@@ -32,7 +32,7 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// Whether this address may be asked, as far as it can be told before its name is resolved.
-pub(super) fn check(url: &Url, permitted: bool) -> Result<(), Refused> {
+pub(crate) fn check(url: &Url, permitted: bool) -> Result<(), Refused> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Refused::Scheme { scheme: url.scheme().to_owned() });
     }
@@ -51,7 +51,7 @@ pub(super) fn check_address(host: &str, address: IpAddr) -> Result<(), Refused> 
 }
 
 /// Whether the settings name this host, with this port or without one.
-pub(super) fn is_listed(url: &Url, allowed: &[String]) -> bool {
+pub(crate) fn is_listed(url: &Url, allowed: &[String]) -> bool {
     let Some(host) = url.host_str() else { return false };
     let bare = host.trim_matches(['[', ']']);
     let port = url.port_or_known_default().unwrap_or_default();

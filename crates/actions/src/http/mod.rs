@@ -5,7 +5,7 @@
 
 mod answer;
 mod client;
-mod guard;
+pub(crate) mod guard;
 mod request;
 
 use std::error::Error as _;
@@ -18,8 +18,8 @@ use wonder_core::execution::Delivery;
 use wonder_core::graph::{HttpSpec, Work};
 use wonder_core::value::Value;
 
-use client::Clients;
-use guard::Refused;
+pub(crate) use client::Clients;
+pub(crate) use guard::Refused;
 use request::Request;
 
 use crate::context::ActionContext;
@@ -121,11 +121,11 @@ fn broken_network(request: &Request, phase: &str, error: &reqwest::Error) -> Fai
 }
 
 /// The sentence at the bottom of the pile, which is the one that says something.
-fn root_cause(error: &reqwest::Error) -> String {
+pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     causes(error).last().map_or_else(|| "it broke".to_owned(), ToString::to_string)
 }
 
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+pub(crate) fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     std::iter::successors(error.source(), |cause: &&(dyn std::error::Error + 'static)| (*cause).source())
 }
 

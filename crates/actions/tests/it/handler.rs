@@ -8,6 +8,7 @@ use wonder_actions::{
     TextDelta, Worker,
 };
 use wonder_core::Value;
+use wonder_core::command::TaskOrder;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::Work;
@@ -46,7 +47,7 @@ impl ActionHandler for Server {
         })
     }
 
-    fn worst_case(&self, _call: &ActionCall) -> Allowance {
+    fn worst_case(&self, _order: &TaskOrder, _call: &ActionCall) -> Allowance {
         Allowance { usd_micros: 5, ..Allowance::default() }
     }
 }

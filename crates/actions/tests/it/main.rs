@@ -5,6 +5,7 @@ mod guard;
 mod handler;
 mod http;
 mod isolation;
+mod llm;
 mod mock;
 mod reaper;
 mod secrets;

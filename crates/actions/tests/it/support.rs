@@ -18,7 +18,12 @@ use wonder_core::input::{TaskOutcome, TaskReport};
 
 /// The task of a workflow with one node, written as YAML.
 pub(crate) fn task(node: &str) -> Arc<Task> {
-    let text = format!("wonder: 1\nname: test\nnodes:\n  node: {node}\n");
+    task_with(node, "")
+}
+
+/// The same, with more of the workflow: its models, say.
+pub(crate) fn task_with(node: &str, more: &str) -> Arc<Task> {
+    let text = format!("wonder: 1\nname: test\nnodes:\n  node: {node}\n{more}");
     let reading =
         wonder_spec::read_everything(&text, "test.yaml").unwrap_or_else(|p| panic!("{}", p.render(false)));
     let graph = &reading.graphs[0];
@@ -67,8 +72,11 @@ impl Output {
 
 /// A job for this node with this `input`, in a directory of its own choosing.
 pub(crate) fn job(node: &str, input: &str) -> (Job, Output) {
+    job_of(task(node), input)
+}
+
+pub(crate) fn job_of(task: Arc<Task>, input: &str) -> (Job, Output) {
     let (sender, output) = unbounded_channel();
-    let task = task(node);
     let order = TaskOrder {
         run: "run-1".into(),
         token: TokenId(7),

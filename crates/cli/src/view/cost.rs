@@ -28,7 +28,14 @@ struct SpendJson {
     cached_tokens: u64,
     cost_usd: f64,
     usd_micros: u64,
+    /// Calls of models without prices: what they cost is not known, and is in no sum.
+    #[serde(skip_serializing_if = "is_zero")]
+    unpriced_calls: u64,
     task_ms: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl SpendJson {
@@ -40,6 +47,7 @@ impl SpendJson {
             cached_tokens: spend.cached_tokens,
             cost_usd: dollars_as_number(spend.usd_micros),
             usd_micros: spend.usd_micros,
+            unpriced_calls: spend.unpriced_calls,
             task_ms: spend.duration_ms,
         }
     }
@@ -70,7 +78,12 @@ fn some(number: u64) -> String {
 }
 
 fn money(spend: &Spend) -> String {
-    if spend.usd_micros == 0 { String::new() } else { dollars(spend.usd_micros) }
+    match (spend.usd_micros, spend.unpriced_calls) {
+        (0, 0) => String::new(),
+        (0, _) => "?".to_owned(),
+        (usd_micros, 0) => dollars(usd_micros),
+        (usd_micros, _) => format!("{} + ?", dollars(usd_micros)),
+    }
 }
 
 /// `IN OUT CACHED COST TIME`, as every table of a bill ends.

@@ -51,7 +51,7 @@ fn every_example_has_a_plan_that_fits_eighty_columns() {
 const RICH: &str = r#"name: rich
 timeout: 20m
 max_parallel: 2
-budget: {usd: 0.5, calls: 40, on_exceeded: fail}
+budget: {tokens: 500000, calls: 40, on_exceeded: fail}
 on_error: [{when: "error.kind == 'network'", do: retry, max: 2}]
 input_schema: {type: object, properties: {files: {type: array, maxItems: 4}}}
 nodes:

@@ -28,7 +28,10 @@ impl Decision<'_> {
             return Err(Rejection::LimitExceeded { limit: Limit::ResultBytesMax, max });
         }
         for (name, profile) in &graph.models {
-            start.prices.entry(name.clone()).or_insert(profile.prices);
+            // What nobody has said is not pinned: it is not known, which is not nothing.
+            if let Some(prices) = profile.known_prices() {
+                start.prices.entry(name.clone()).or_insert(prices);
+            }
         }
         self.moves_left = start.limits.moves_per_input_max;
         let (workflow, version, queued) = (graph.name.clone(), graph.version, start.queued);

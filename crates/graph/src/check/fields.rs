@@ -63,7 +63,6 @@ impl Check<'_> {
         } else if call.prompt.is_some() && call.prompt_spec.is_some() {
             self.bad_fields(spot, "`llm_call` has a `prompt` and a `prompt_spec`", "expected one of the two");
         }
-        self.zero(call.max_turns.map(u64::from), spot, "`max_turns`");
         self.zero(call.max_tokens, spot, "`max_tokens`");
         if let Some(model) = &call.model {
             self.known_model(model);

@@ -61,6 +61,15 @@ impl Check<'_> {
         }
     }
 
+    /// A text under a key that asks for a secret, and has it in clear.
+    pub(super) fn named_secret(&mut self, key: &Name, text: &Text) {
+        if looks_like_key(&text.text) {
+            self.in_clear(text.spot, "this text looks like a key");
+        } else if asks_for_secret(key) && is_literal(text) {
+            self.in_clear(text.spot, &format!("`{key}` is written in clear"));
+        }
+    }
+
     fn in_clear(&mut self, spot: Spot, message: &str) {
         self.report(
             Problem::warning(codes::CLEAR_SECRET, spot, message)

@@ -16,6 +16,7 @@ impl Check<'_> {
         let limit = workflow.concurrency.as_ref().map(|concurrency| u64::from(concurrency.limit));
         self.zero(limit, workflow.spot, "`concurrency.limit`");
         self.budget(workflow.budget.as_ref(), workflow.spot);
+        self.dollars(workflow.budget.as_ref(), workflow.spot, None);
         self.rule_limits(&workflow.on_error);
     }
 
@@ -24,6 +25,7 @@ impl Check<'_> {
         self.zero(node.timeout_ms, spot, "the timeout of a node");
         self.zero(node.may_mutate.map(|may| u64::from(may.max_nodes)), spot, "`may_mutate.max_nodes`");
         self.budget(node.budget.as_ref(), spot);
+        self.dollars(node.budget.as_ref(), spot, Some(&node.task));
         self.rule_limits(&node.on_error);
         let Some(task) = task else { return };
         let actions = self.actions_of(task);

@@ -7,17 +7,19 @@ use std::sync::Arc;
 use crate::parsed::Parsed;
 use crate::readings::Reading;
 use crate::scope::{Items, Scope};
-use crate::texts::{ActionText, BadText, Texts};
+use crate::texts::{ActionText, BadText, SECRET, Texts};
 use crate::{
     Action, ArtifactSpec, Assertion, AssertionTest, CallSpec, CalleeSpec, CommandSpec, Coordinated, GateSpec,
-    HttpSpec, McpCall, MockErrorSpec, MockOutcomeSpec, MockSpec, ModelCall, ModelTable, PromptUse, ShellSpec,
-    SleepSpec, WaitSpec, Work,
+    HttpSpec, McpCall, MockErrorSpec, MockOutcomeSpec, MockSpec, ModelCall, ModelTable, ProfileTexts,
+    PromptUse, ShellSpec, SleepSpec, WaitSpec, Work,
 };
 use wonder_lang::def::{
     ActionDef, Assert, Bundle, Callee, ChildFailure, CommandLine, Effect, EventTimeout, HttpRequest,
-    HumanGate, Implementation, LlmCall, Mock, Name, Response, Shell, Sleep, Text, WaitEvent, WorkflowCall,
+    HumanGate, Implementation, LlmCall, Mock, ModelProfile, Name, Response, Shell, Sleep, Text, WaitEvent,
+    WorkflowCall,
 };
 use wonder_lang::expr::Read;
+use wonder_lang::template::Template;
 use wonder_lang::value::Value;
 
 #[derive(Clone, Debug)]
@@ -43,12 +45,26 @@ pub(crate) fn actions(bundle: &Bundle, parsed: &mut Parsed) -> BTreeMap<Name, Co
         all.insert(name.clone(), action(name, def, bundle, (&none, &[]), parsed));
     }
     let tools = all.iter().map(|(name, tool)| (name.clone(), tool.action.clone())).collect();
-    let table = Arc::new(ModelTable { profiles: bundle.models.clone(), tools });
+    let texts = bundle.models.iter().map(|(name, profile)| (name.clone(), profile_texts(profile, parsed)));
+    let texts = texts.collect();
+    let table = Arc::new(ModelTable { profiles: bundle.models.clone(), tools, texts });
     let changed = changed_tools(bundle);
     for (name, def) in bundle.actions.iter().filter(|(_, def)| !is_tool(def)) {
         all.insert(name.clone(), action(name, def, bundle, (&table, &changed), parsed));
     }
     all
+}
+
+/// The texts of a profile. Those that do not compile are not there; the checks say so.
+fn profile_texts(profile: &ModelProfile, parsed: &mut Parsed) -> ProfileTexts {
+    let api_key = profile.api_key.as_ref().and_then(|text| parsed.template(text).ok());
+    let headers =
+        profile.headers.iter().filter_map(|(name, text)| Some((name.clone(), parsed.template(text).ok()?)));
+    let headers: Vec<(Name, Template)> = headers.collect();
+    let all = api_key.iter().chain(headers.iter().map(|(_, template)| template));
+    let reads = all.flat_map(Template::reads).filter(|read| &*read.root == SECRET);
+    let secrets = reads.filter_map(|read| read.path.first().cloned()).collect();
+    ProfileTexts { api_key, headers, secrets }
 }
 
 /// The tools that responses put in place of the written ones.
@@ -142,11 +158,12 @@ impl Texts<'_> {
             messages,
             output_schema,
             offered: call.tools.iter().map(|tool| tool.text.clone()).collect(),
-            max_turns: call.max_turns,
             max_tokens: call.max_tokens,
             temperature: call.temperature,
             stop: call.stop.clone(),
-            stream: call.stream,
+            reasoning: call.reasoning,
+            cache: call.cache,
+            images: self.list("images", &call.images),
         }
     }
 

@@ -9,7 +9,7 @@ fn one(kind: &str, implementation: Json) -> Draft {
     Draft::graph().act("a", kind, implementation, json!({}))
 }
 
-fn mock(keys: Json) -> Draft {
+pub(super) fn mock(keys: Json) -> Draft {
     Draft::graph().mock("a", keys)
 }
 
@@ -44,7 +44,7 @@ fn tried(mut keys: Json, action: &str) -> Draft {
         .nexts(&[("a", "b")])
 }
 
-fn model(call: Json) -> Draft {
+pub(super) fn model(call: Json) -> Draft {
     Draft::graph().act("a", "llm_call", call, json!({"timeout_ms": 1000}))
 }
 
@@ -414,7 +414,6 @@ fn amounts() -> Vec<(&'static str, Draft)> {
             .task("t", json!({"steps": [{"ref": "x", "action": "m"}], "timeout_ms": task}))
             .node("a", json!({"task": "t"}))
     };
-    let cheaper = |name: &str, other: &str| json!({"name": name, "model": "m", "cheaper": other});
     vec![
         ("E0160", timed(5_000, 4_000)),
         ("E0160", timed(5_000, 9_000_000)),
@@ -424,22 +423,21 @@ fn amounts() -> Vec<(&'static str, Draft)> {
         ("E0161", mock(json!({"on_error": [{"do": "retry", "max": 0}]}))),
         ("E0162", mock(json!({"budget": {}}))),
         ("E0162", mock(json!({})).workflow(json!({"budget": {"tokens": 0}}))),
-        (
-            "E0163",
-            mock(json!({})).with(
-                json!({"models": {"a": cheaper("a", "b"), "b": cheaper("b", "c"), "c": cheaper("c", "b")}}),
-            ),
-        ),
-        (
-            "E0163",
-            mock(json!({})).with(json!({"models": {"a": {"name": "a", "model": "m", "fallbacks": ["a"]}}})),
-        ),
     ]
 }
 
 #[test]
 fn every_code_is_raised_alone() {
-    let all = [references(), shapes(), groups(), actions(), texts(), absences(), amounts()];
+    let all = [
+        references(),
+        shapes(),
+        groups(),
+        actions(),
+        texts(),
+        absences(),
+        amounts(),
+        super::profiles::codes(),
+    ];
     // Raised by long chains and by mutations, which have tests of their own.
     let mut seen = vec!["E0128", "E0170", "E0171", "E0172", "E0173"];
     let mut wrong = String::new();

@@ -155,7 +155,8 @@ pub struct LlmCall {
     /// Names of `mcp_tool` actions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Text>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Only in older definitions, which load as they are: a call is one turn.
+    #[serde(skip_serializing)]
     pub max_turns: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
@@ -164,7 +165,33 @@ pub struct LlmCall {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub cache: Caching,
+    /// Paths and URLs, shown to the model with the last message of the user.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Text>,
+    /// Only in older definitions: every answer comes piece by piece.
+    #[serde(skip_serializing)]
     pub stream: Option<bool>,
+}
+
+/// How much a model may think before it answers.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reasoning {
+    Low,
+    Medium,
+    High,
+}
+
+/// Whether what stays the same from call to call is kept by the provider.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Caching {
+    #[default]
+    Auto,
+    Off,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wonder_core::def::{
-    ActionDef, Bundle, Kind, ModelProfile, Name, NodeDef, Prices, PromptSpec, TaskDef, Text, TransitionDef,
-    WorkflowDef,
+    ActionDef, Bundle, Kind, ModelProfile, Name, NodeDef, Prices, PromptSpec, Rate, TaskDef, Text,
+    TransitionDef, WorkflowDef,
 };
 
 use super::Build;
@@ -259,11 +259,17 @@ impl Build {
     fn model(&mut self, name: Text, node: &Node<'_>) -> ModelProfile {
         let parameters = node.get("parameters").map_or(&[][..], Node::entries).iter();
         let price = |key: &str| node.get("prices").and_then(|prices| self.money(prices, key));
-        let prices = Prices {
+        let prices = node.get("prices").map(|_| Prices {
             input: price("input").unwrap_or(0),
             output: price("output").unwrap_or(0),
             cached_input: price("cached_input"),
-        };
+        });
+        let rate = node.get("rate");
+        let rate = rate.map(|rate| Rate { rpm: self.count(rate, "rpm"), tpm: self.count(rate, "tpm") });
+        let headers = node.get("headers").map_or(&[][..], Node::entries).iter();
+        let headers = headers
+            .filter_map(|entry| Some((Name::from(entry.key.as_ref()), self.text_of(&entry.value)?)))
+            .collect();
         ModelProfile {
             id: self.name(node, "id"),
             version: self.count(node, "version"),
@@ -271,6 +277,10 @@ impl Build {
             name,
             provider: self.name(node, "provider"),
             model: self.name(node, "model").unwrap_or_default(),
+            base_url: self.text(node, "base_url"),
+            api_key: self.text(node, "api_key"),
+            headers,
+            rate,
             parameters: parameters.map(|entry| (entry.key.as_ref().into(), entry.value.value())).collect(),
             fallbacks: self.names_at(DocumentKind::Model, node, "fallbacks"),
             cheaper: node.get("cheaper").and_then(|name| Some(self.name_at(DocumentKind::Model, name)?.0)),

@@ -65,7 +65,7 @@ impl Build {
             messages: self.tree(node, "messages"),
             output_schema: self.schema(node, "output_schema"),
             tools: self.names_at(DocumentKind::Action, node, "tools"),
-            max_turns: self.positive(node, "max_turns"),
+            max_turns: None,
             max_tokens: self.count(node, "max_tokens"),
             temperature: match node.get("temperature").map(|node| &node.data) {
                 Some(Data::Int(number)) => Some(*number as f64),
@@ -73,7 +73,10 @@ impl Build {
                 _ => None,
             },
             stop: self.names(node, "stop"),
-            stream: self.maybe_flag(node, "stream"),
+            reasoning: self.word(node, "reasoning"),
+            cache: self.word(node, "cache").unwrap_or_default(),
+            images: self.texts(node, "images"),
+            stream: None,
         }
     }
 

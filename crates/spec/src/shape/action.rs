@@ -34,23 +34,43 @@ const COMMON: &[Key] = &[
 
 const TIMEOUT: &[Key] = &[key("timeout", Form::Duration, "How long one try may take (`execution.timeout`).")];
 
+const EFFORTS: &[Word] =
+    &[word("low", "A little."), word("medium", "Some."), word("high", "As long as it takes.")];
+
+const CACHES: &[Word] = &[
+    word("auto", "What stays the same is marked for the provider's cache."),
+    word("off", "Nothing is marked."),
+];
+
 const LLM_CALL: &Shape = &Shape {
     name: "llm_call",
-    about: "Asks a model.",
+    about: "Asks a model: one request, one answer.",
     keys: &[
         &[
-            key("model", Form::Text, "The name of a model profile.").default("the project's"),
+            key("model", Form::Text, "The name of a model profile; a call that runs needs one."),
             key("prompt", Form::Template, "The prompt."),
             key("prompt_spec", Form::NameAt, "The name of a prompt, instead of `prompt`."),
             key("system", Form::Template, "The system prompt."),
-            key("messages", Form::Templates, "Earlier messages, as `{role, content}`."),
+            key(
+                "messages",
+                Form::Templates,
+                "Earlier messages, as `{role, content}`; a text that is only `{{ state.history }}` is the list itself.",
+            ),
             key("output_schema", Form::JsonSchema, "The answer must be JSON that fits this."),
-            key("tools", Form::List(&Form::NameAt), "Names of `mcp_tool` actions the model may call."),
-            key("max_turns", POSITIVE, "How often the model may call tools.").default("10"),
+            key("tools", Form::List(&Form::NameAt), "Names of `mcp_tool` actions the model may call.")
+                .not_yet(),
+            key("tool_choice", Form::Text, "Whether it has to call a tool, and which.").not_yet(),
             key("max_tokens", COUNT, "The most tokens it may answer with."),
             key("temperature", Form::Number, "How freely it answers."),
             key("stop", Form::OneOrList(&Form::Text), "Texts at which it stops."),
-            key("stream", Form::Bool, "Show the answer as it comes."),
+            key("reasoning", Form::Words(EFFORTS), "How long it may think first.").default("the model's own"),
+            key("cache", Form::Words(CACHES), "Whether the provider keeps what stays the same.")
+                .default("auto"),
+            key(
+                "images",
+                Form::OneOrList(&Form::Template),
+                "Pictures to look at: paths, relative to where the run was started, and URLs.",
+            ),
         ],
         TIMEOUT,
         COMMON,
@@ -381,7 +401,7 @@ const MOCK: &Shape = &Shape {
 
 /// The kinds, as keys of a node, a step or an action.
 pub(crate) const KINDS: &[Key] = &[
-    key("llm_call", Form::Object(LLM_CALL), "Asks a model.").not_yet(),
+    key("llm_call", Form::Object(LLM_CALL), "Asks a model."),
     key("mcp_tool", Form::Object(MCP_TOOL), "Calls a tool of an MCP server.").not_yet(),
     key(
         "http_request",

@@ -6,7 +6,7 @@
 use super::action::{ACTION, ACTION_PARTS};
 use super::node::{LISTED_NODE, NODE, TASK, TASK_KEYS};
 use super::policy::{BUDGET, ON_ERROR, TRANSITION, TRANSITION_CHOICES};
-use super::{Choice, Form, Key, POSITIVE, Shape, key, word};
+use super::{COUNT, Choice, Form, Key, POSITIVE, Shape, key, word};
 
 const HEAD: &[Key] = &[
     key("wonder", Form::Format, "The version of the format: 1. The first key of the file."),
@@ -152,16 +152,37 @@ const PRICES: &Shape = &Shape {
     choices: &[],
 };
 
+const RATE: &Shape = &Shape {
+    name: "rate",
+    about: "What may be asked of a model in a minute. A call that has to wait is not tried again for it.",
+    keys: &[&[key("rpm", POSITIVE, "Requests."), key("tpm", COUNT, "Tokens, in and out.")]],
+    choices: &[Choice::AtLeastOne("rate", &["rpm", "tpm"])],
+};
+
 const MODEL_KEYS: &[Key] = &[
     key("id", Form::Text, "The stored id."),
     key("version", POSITIVE, "The stored version."),
-    key("provider", Form::Text, "Who serves it: `openai`, `anthropic`, `ollama`, ...")
-        .default("by the model's name"),
+    key(
+        "provider",
+        Form::Text,
+        "Who serves it: `openai`, `anthropic`, `gemini`, `ollama` or `openai_compatible`.",
+    )
+    .default("by the model's name"),
     key("model", Form::Text, "The provider's name for it.").required(),
-    key("parameters", Form::Map(&Form::Json), "Parameters of every call.").not_yet(),
+    key("base_url", Form::Text, "Where it is: `https://host/v1`.").default("the provider's own"),
+    key("api_key", Form::Template, "Its key: `{{ secret.NAME }}`; it goes to `base_url` and nowhere else.")
+        .default("the provider's usual variable, such as OPENAI_API_KEY"),
+    key("headers", Form::Map(&Form::Template), "Headers of every call; they may read secrets."),
+    key("rate", Form::Object(RATE), "How much may be asked of it; all runs of a process share it."),
+    key(
+        "parameters",
+        Form::Map(&Form::Json),
+        "Of every call: `max_tokens`, `temperature`, `stop`, `reasoning`, `wire`, and fields of the provider's own.",
+    ),
     key("fallbacks", Form::OneOrList(&Form::NameAt), "Profiles to switch to, in order."),
     key("cheaper", Form::NameAt, "The profile to downgrade to."),
-    key("prices", Form::Object(PRICES), "Dollars per million tokens."),
+    key("prices", Form::Object(PRICES), "Dollars per million tokens.")
+        .default("nothing for `ollama`, else not known"),
     key("max_output_tokens", POSITIVE, "The most tokens it can answer with."),
 ];
 

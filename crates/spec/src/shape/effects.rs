@@ -53,7 +53,8 @@ const STORED_AS: [(&str, &str); 23] = [
 ];
 
 /// The kinds of action are variants of what performs them.
-const KINDS: [(&str, &str); 10] = [
+const KINDS: [(&str, &str); 11] = [
+    ("llm_call", "LlmCall"),
     ("http_request", "HttpRequest"),
     ("shell", "Shell"),
     ("update_context", "UpdateContext"),
@@ -153,8 +154,8 @@ fn what_has_no_effect_yet_is_refused() {
         "context_tables",
         "inherit_artifacts",
         "library_id",
-        "parameters",
-        "llm_call",
+        "tools",
+        "tool_choice",
         "mcp_tool",
         "artifact_write",
         "artifact_read",

@@ -178,7 +178,7 @@ const CHANGE: &Shape = &Shape {
     keys: &[&[
         key("model", Form::Text, "Another model profile."),
         key("system", Form::Template, "Another system prompt."),
-        key("tools", Form::List(&Form::NameAt), "Other tools."),
+        key("tools", Form::List(&Form::NameAt), "Other tools.").not_yet(),
         key("input", Form::Mapping, "Laid over the task's input, key by key."),
     ]],
     choices: &[],

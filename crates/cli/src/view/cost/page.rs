@@ -87,7 +87,14 @@ fn head(view: &RunView, bill: &Bill, budgets: &[BudgetBill], page: Page) -> Text
 /// `$0.0032 · 600 tokens in (12 cached), 40 out · 11 calls`
 fn cost(total: &Sum, paint: Paint) -> Text {
     let spend = &total.spend;
-    let mut parts = vec![paint.strong(dollars(spend.usd_micros))];
+    let mut parts = vec![match (spend.usd_micros, spend.unpriced_calls) {
+        (0, 1..) => paint.strong("not known: no prices are written"),
+        (usd_micros, 0) => paint.strong(dollars(usd_micros)),
+        (usd_micros, unpriced) => {
+            let calls = count(unpriced, "call");
+            text!("{} and what {} without prices cost", paint.strong(dollars(usd_micros)), calls)
+        }
+    }];
     if spend.tokens() > 0 {
         let (input, output) = (grouped(spend.input_tokens), grouped(spend.output_tokens));
         let cached = some(spend.cached_tokens);

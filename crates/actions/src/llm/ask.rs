@@ -1,0 +1,182 @@
+//! A model call with its texts filled in: which profile, whose key, what is asked. Nothing has been sent yet, and a
+//! profile that is not used is not looked at.
+
+use wonder_core::cost::Allowance;
+use wonder_core::def::{Caching, ModelProfile, Name, Reasoning};
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::graph::{ModelCall, ProfileTexts};
+use wonder_core::limits::OUTPUT_TOKENS_RESERVED;
+use wonder_core::template::Template;
+use wonder_core::value::Value;
+use wonder_models::{
+    Cache, Effort, Header, KeyChoice, Message, Part, Problem, Provider, Request, Role, Target, Wire, key_for,
+};
+
+use super::images;
+use crate::context::ActionContext;
+use crate::settings::Settings;
+use crate::texts::{bad_field, render};
+
+#[derive(Debug)]
+pub(super) struct Asked<'c> {
+    /// Of the profile.
+    pub(super) name: Name,
+    pub(super) profile: &'c ModelProfile,
+    pub(super) request: Request,
+    pub(super) target: Target,
+}
+
+impl<'c> Asked<'c> {
+    pub(super) async fn of(
+        settings: &Settings,
+        context: &ActionContext<'c>,
+        call: &ModelCall,
+    ) -> Result<Asked<'c>, Failure> {
+        let Some((name, profile)) = context.call.profile() else {
+            let why = "no model profile is named: write `model: NAME`, and define it under `models`";
+            return Err(bad_field("model", why));
+        };
+        let provider = profile.served_by().ok_or_else(|| {
+            bad_field(
+                "model",
+                &format!("profile `{name}` has no `provider`, and its model's name tells none"),
+            )
+        })?;
+        let provider = Provider::parse(provider).map_err(|problem| refused(&problem))?;
+        let target = target(settings, context, (provider, profile), call.table.texts.get(name))?;
+        let mut request = Request {
+            model: profile.model.to_string(),
+            system: system(context, call)?,
+            messages: messages(context, call)?,
+            max_tokens: call.max_tokens,
+            temperature: call.temperature,
+            stop: call.stop.iter().map(ToString::to_string).collect(),
+            reasoning: call.reasoning.map(effort),
+            cache: if call.cache == Caching::Off { Cache::Off } else { Cache::Auto },
+            output_schema: schema(context, call)?,
+            stream: true,
+            idempotency_key: Some(context.key()),
+            ..Request::default()
+        }
+        .with_parameters(&profile.parameters)
+        .map_err(|problem| refused(&problem))?;
+        // What was reserved is what it may answer at most.
+        let bounded = context.order().allowance != Allowance::default();
+        let reserved = profile.max_output_tokens.or(bounded.then_some(OUTPUT_TOKENS_RESERVED));
+        request.max_tokens = request.max_tokens.or(reserved);
+        let shown = images::read(context, &call.images).await?;
+        put_behind(&mut request.messages, shown);
+        Ok(Asked { name: name.clone(), profile, request, target })
+    }
+}
+
+/// What no provider should see, as a failure of the action.
+pub(super) fn refused(problem: &Problem) -> Failure {
+    bad_field(&problem.place, &problem.message)
+}
+
+fn effort(reasoning: Reasoning) -> Effort {
+    match reasoning {
+        Reasoning::Low => Effort::Low,
+        Reasoning::Medium => Effort::Medium,
+        Reasoning::High => Effort::High,
+    }
+}
+
+fn target(
+    settings: &Settings,
+    context: &ActionContext<'_>,
+    (provider, profile): (Provider, &ModelProfile),
+    texts: Option<&ProfileTexts>,
+) -> Result<Target, Failure> {
+    let base_url = profile.base_url.as_ref().map(|url| url.text.to_string());
+    let api_key = texts.and_then(|texts| texts.api_key.as_ref());
+    let api_key = api_key.map(|template| filled(context, template, "api_key")).transpose()?;
+    let variable = |name: &str| {
+        let set = || settings.variable(name)?.into_string().ok();
+        context.secret(name).or_else(set)
+    };
+    let key = key_for(provider, base_url.as_deref(), api_key.as_deref(), variable)
+        .map_err(|problem| Failure::new(ErrorKind::Auth, problem.message))?;
+    if let Some(key) = KeyChoice::key(&key) {
+        context.learn_secret(key.expose());
+    }
+    let mut headers = Vec::new();
+    for (name, template) in texts.map_or(&[][..], |texts| &texts.headers) {
+        let value = filled(context, template, &format!("headers.{name}"))?;
+        let is_secret = !template.reads().is_empty();
+        headers.push(Header { name: name.to_string(), value, is_secret });
+    }
+    let wire = profile.parameters.get("wire").map(|wire| Wire::of_parameter(provider, wire)).transpose();
+    Ok(Target { provider, wire: wire.map_err(|problem| refused(&problem))?, base_url, key, headers })
+}
+
+/// A text of a profile, with the secrets that it reads.
+fn filled(context: &ActionContext<'_>, template: &Template, field: &str) -> Result<String, Failure> {
+    let mut secrets = Value::empty_map();
+    for name in template.reads().iter().filter_map(|read| read.path.first()) {
+        let value = context.secret(name).ok_or_else(|| {
+            let why = format!(
+                "the secret `{name}` is not set: set the variable {name}, or add a line `{name}=...` to .env"
+            );
+            Failure::new(ErrorKind::Auth, format!("`{field}`: {why}"))
+        })?;
+        secrets.set_path(std::slice::from_ref(name), Value::from(value));
+    }
+    render(template, field, &Value::map([("secret", secrets)]))
+}
+
+fn system(context: &ActionContext<'_>, call: &ModelCall) -> Result<Option<String>, Failure> {
+    let changed = context.call.overrides.system.as_ref().map(|text| Template::compile(text));
+    let changed = changed.transpose().map_err(|error| bad_field("system", &error.message))?;
+    let template = changed.as_ref().or(call.system.as_ref());
+    template.map(|template| render(template, "system", context.scope)).transpose()
+}
+
+/// Earlier messages, then the prompt, then what responses to failures put behind it.
+fn messages(context: &ActionContext<'_>, call: &ModelCall) -> Result<Vec<Message>, Failure> {
+    let scope = context.scope;
+    let mut messages = match &call.messages {
+        None => Vec::new(),
+        Some(tree) => {
+            let list = tree.render_values(scope).map_err(|error| bad_field("messages", &error.message))?;
+            Message::list_from_value(&list).map_err(|problem| refused(&problem))?
+        }
+    };
+    if let Some(prompt) = &call.prompt {
+        messages.push(Message::user(render(prompt, "prompt", scope)?));
+    }
+    let added = context.call.overrides.append.iter().map(|text| Part::text(format!("\n\n{text}")));
+    put_behind(&mut messages, added.collect());
+    Ok(messages)
+}
+
+/// Adds to what the user said last, or says it.
+fn put_behind(messages: &mut Vec<Message>, parts: Vec<Part>) {
+    if parts.is_empty() {
+        return;
+    }
+    match messages.last_mut() {
+        Some(last) if last.role == Role::User => last.content.extend(parts),
+        _ => messages.push(Message { role: Role::User, content: parts }),
+    }
+}
+
+/// What the answer has to fit: what the call says, else its prompt spec. What that requires is checked with it.
+fn schema(
+    context: &ActionContext<'_>,
+    call: &ModelCall,
+) -> Result<Option<wonder_core::schema::Schema>, Failure> {
+    let spec = call.prompt_spec.as_ref();
+    if let Some((spec, requires)) = spec.and_then(|spec| Some((spec, spec.requires.as_ref()?))) {
+        let input = context.call.scope.get("input").unwrap_or(&context.call.scope);
+        requires.check(input).map_err(|violations| {
+            let all: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            let message =
+                format!("the input of prompt `{}` breaks its schema: {}", spec.name, all.join("; "));
+            Failure::new(ErrorKind::ContractViolation, message)
+        })?;
+    }
+    let of_spec = || spec.and_then(|spec| spec.produces.clone());
+    Ok(call.output_schema.clone().or_else(of_spec))
+}

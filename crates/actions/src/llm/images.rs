@@ -1,0 +1,74 @@
+//! Pictures that a call shows to its model: URLs, which the provider fetches, and files, which are read here. What is
+//! no picture is not sent, so that a path from outside cannot lead to any other file.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::io::AsyncReadExt;
+use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::template::Template;
+use wonder_models::{Image, Part};
+
+use crate::context::ActionContext;
+use crate::texts::{bad_field, render};
+
+const BYTES_MAX: u64 = 20 << 20;
+
+pub(super) async fn read(context: &ActionContext<'_>, images: &[Template]) -> Result<Vec<Part>, Failure> {
+    let mut parts = Vec::with_capacity(images.len());
+    for template in images {
+        let text = render(template, "images", context.scope)?;
+        let text = text.trim();
+        let is_url = ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
+        parts.push(Part::Image(if is_url {
+            Image::Url { url: text.into(), media_type: None }
+        } else {
+            file(context, text).await?
+        }));
+    }
+    Ok(parts)
+}
+
+async fn file(context: &ActionContext<'_>, path: &str) -> Result<Image, Failure> {
+    let wrong = |why: &str| bad_field("images", &format!("{path:?} {why}"));
+    let unreadable = |error: std::io::Error| wrong(&format!("cannot be read: {error}"));
+    let place = context.workdir().join(path);
+    let is_file = tokio::fs::metadata(&place).await.map_err(unreadable)?.is_file();
+    if !is_file {
+        return Err(wrong("is no file"));
+    }
+    let opened = tokio::fs::File::open(&place).await.map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    opened.take(BYTES_MAX + 1).read_to_end(&mut bytes).await.map_err(unreadable)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        let message = format!("`images`: {path:?} has more than {BYTES_MAX} bytes");
+        return Err(Failure::new(ErrorKind::LimitExceeded, message));
+    }
+    let media_type = media_type(&bytes).ok_or_else(|| wrong("is no PNG, JPEG, GIF or WebP"))?;
+    Ok(Image::Data { media_type: media_type.into(), data: STANDARD.encode(&bytes).into() })
+}
+
+/// By its first bytes: a name can say anything.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_one_by_its_first_bytes() {
+        assert_eq!(media_type(b"\x89PNG\r\n\x1a\nrest"), Some("image/png"));
+        assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
+        assert_eq!(media_type(b"GIF89a"), Some("image/gif"));
+        assert_eq!(media_type(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
+        assert_eq!(media_type(b"-----BEGIN PRIVATE KEY-----"), None);
+        assert_eq!(media_type(b""), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! The `llm_call` action: one request to a model, one answer, no loop.
+//!
+//! What a request looks like and what an answer means is for `wonder_models` to say; here texts are filled in, keys are
+//! found, addresses are guarded, and the answer is shown as it comes and paid for. It follows no redirects, reaches
+//! private addresses only where `allow_hosts` names them, tries nothing again by itself and calls no tools.
+
+mod ask;
+mod bill;
+mod images;
+mod rate;
+mod send;
+
+use std::sync::Arc;
+
+use wonder_core::command::TaskOrder;
+use wonder_core::cost::Allowance;
+use wonder_core::def::{Implementation, Name};
+use wonder_core::graph::{ModelCall, Work};
+use wonder_core::reserve::worst_call;
+use wonder_core::task::ActionCall;
+use wonder_models::encode;
+
+use ask::Asked;
+use rate::Rates;
+
+use crate::context::ActionContext;
+use crate::handler::{ActionHandler, Performing, TryError, TryResult};
+use crate::http::Clients;
+use crate::settings::Settings;
+
+#[derive(Debug)]
+pub(crate) struct LlmHandler {
+    settings: Arc<Settings>,
+    clients: Clients,
+    rates: Rates,
+}
+
+impl LlmHandler {
+    pub(crate) fn new(settings: Arc<Settings>) -> LlmHandler {
+        LlmHandler { settings, clients: Clients::default(), rates: Rates::default() }
+    }
+
+    async fn call(&self, context: &mut ActionContext<'_>, call: &ModelCall) -> TryResult {
+        let asked = Asked::of(&self.settings, context, call).await?;
+        let exchange = encode(&asked.request, &asked.target).map_err(|problem| ask::refused(&problem))?;
+        let estimate = wonder_models::estimate_tokens(&asked.request);
+        let passed = self.rates.pass(context, &asked, estimate).await?;
+        context.spend.calls = 1;
+        context.spend.model_used = Some(asked.name.clone());
+        let answer = send::send(self, context, &exchange).await;
+        if matches!(&answer, Err(error) if send::is_unsent(error)) {
+            context.spend = Default::default();
+        }
+        let answer = answer?;
+        let price = context.order().prices.get(&asked.name).copied();
+        let note = bill::count(&mut context.spend, &answer, price, estimate);
+        passed.settle(context.spend.tokens());
+        if let Some(note) = note {
+            context.line(crate::job::Stream::Note, note);
+        }
+        answer.map(|reply| reply.to_value()).map_err(|failure| send::failed(&failure))
+    }
+}
+
+impl ActionHandler for LlmHandler {
+    fn kinds(&self) -> &[&'static str] {
+        &["llm_call"]
+    }
+
+    fn perform<'c>(&'c self, context: &'c mut ActionContext<'_>) -> Performing<'c> {
+        let Some(Work::LlmCall(call)) = &context.call.action.work else {
+            unreachable!("only model calls come here")
+        };
+        let deadline = context.deadline;
+        // Whatever has to stop drops the connection with the rest.
+        Performing::pending(
+            async move { deadline.limit(self.call(context, call)).await.map_err(TryError::from)? },
+        )
+    }
+
+    fn worst_case(&self, order: &TaskOrder, call: &ActionCall) -> Allowance {
+        let (Some(Work::LlmCall(work)), Implementation::LlmCall(def)) =
+            (&call.action.work, &call.action.def.implementation)
+        else {
+            return Allowance::default();
+        };
+        let (name, profile) = call.profile().unzip();
+        let prices = name.and_then(|name| order.prices.get(name)).copied().unwrap_or_default();
+        let worst = worst_call(def, profile, &prices, sent_bytes(work, call));
+        // What was reserved is enough for a first call: it was worked out from the same, a few bytes aside.
+        let least = |worst: u64, reserved: u64| if reserved > 0 { worst.min(reserved) } else { worst };
+        Allowance {
+            usd_micros: least(worst.usd_micros, order.allowance.usd_micros),
+            tokens: least(worst.tokens, order.allowance.tokens),
+            calls: least(worst.calls, order.allowance.calls),
+        }
+    }
+}
+
+/// About what a call sends: what is written, what responses put behind it, and all of its input.
+fn sent_bytes(work: &ModelCall, call: &ActionCall) -> u64 {
+    let texts = work.prompt.iter().chain(&work.system).map(|template| template.text().len());
+    let added = call.overrides.append.iter().chain(&call.overrides.system).map(|text: &Name| text.len());
+    let schema = work.output_schema.as_ref().map_or(0, |schema| schema.doc().size());
+    (texts.chain(added).sum::<usize>() + schema + call.input.size()) as u64
+}
