@@ -181,12 +181,16 @@ impl Connection {
         loop {
             let answered = match &*self.access.read().await {
                 Access::Owning(owned) => owned.host.asked(asked.clone()).await,
-                Access::Asking(remote, _) => remote.asked(asked.clone()).await,
+                Access::Asking(remote, _) => remote.asked(asked.clone(), self.purpose).await,
                 Access::Reading(host) => host.asked(asked.clone()).await,
                 Access::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
             };
             match answered {
                 Err(error) if is_lost(&error) => self.reconnect().await?,
+                Err(error) if self.purpose == Purpose::Look && is_silent(&error) => {
+                    // It was there a moment ago, and is stopped now.
+                    *self.access.write().await = reading(&self.options);
+                }
                 Ok(response) => {
                     self.remember(&asked, &response);
                     return Ok(response);
@@ -225,7 +229,7 @@ impl Connection {
             let adopt = Embedded::Adopt { run };
             let adopted = match &*access {
                 Access::Owning(owned) => owned.host.asked(adopt).await,
-                Access::Asking(remote, _) => remote.asked(adopt).await,
+                Access::Asking(remote, _) => remote.asked(adopt, self.purpose).await,
                 _ => break,
             };
             match adopted {
@@ -237,6 +241,14 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+fn is_silent(error: &EngineError) -> bool {
+    matches!(error.cause.as_deref(), Some(Cause::OwnerSilent { .. }))
+}
+
+fn reading(options: &Options) -> Access {
+    Access::Reading(Host::new(options, None, Shared::default()))
 }
 
 fn is_lost(error: &EngineError) -> bool {
@@ -294,7 +306,7 @@ async fn look(options: &Options) -> Reply<Access> {
     }
     bring_forward(options)?;
     fire_overdue(options)?;
-    Ok(Access::Reading(Host::new(options, None, Shared::default())))
+    Ok(reading(options))
 }
 
 /// A database that an older version wrote becomes today's also for those who only look: nothing in it may seem to

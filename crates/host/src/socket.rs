@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wonder_engine::{Cause, EngineError, ErrorCode, Reply, Response};
 
+use crate::Purpose;
 use crate::embedded::Embedded;
 use crate::host::Host;
 use crate::lock::Owner;
@@ -28,6 +29,8 @@ const MESSAGE_BYTES_MAX: u64 = 512 << 20;
 const HELLO_WITHIN: Duration = Duration::from_secs(2);
 /// How long it may take over an answer, beside the time that it was asked to wait: a disk may be slow.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// The same for somebody who only looks, and can read the database instead.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long answers that are on their way are waited for at the end.
 const LAST_ANSWERS: Duration = Duration::from_millis(250);
@@ -180,8 +183,9 @@ impl Remote {
         self.process
     }
 
-    pub(crate) async fn asked(&self, asked: Embedded) -> Reply<Response> {
-        let patience = ANSWER_WITHIN + Duration::from_millis(asked.wait_ms());
+    pub(crate) async fn asked(&self, asked: Embedded, purpose: Purpose) -> Reply<Response> {
+        let within = if purpose == Purpose::Look { LOOK_WITHIN } else { ANSWER_WITHIN };
+        let patience = within + Duration::from_millis(asked.wait_ms());
         match tokio::time::timeout(patience, self.exchange(&asked)).await {
             Ok(Ok(Answered::Ok(response))) => Ok(response),
             Ok(Ok(Answered::Err(error))) | Ok(Err(error)) => Err(error),

@@ -78,11 +78,8 @@ impl Faulty {
             }
             Fault::Stopped => {
                 signal(self.owner.id(), "-STOP");
-                assert_eq!(
-                    self.place.run(&["show", "last"]).code,
-                    Some(0),
-                    "looking does not need the owner"
-                );
+                let looked = self.place.run(&["show", "last"]);
+                assert_eq!(looked.code, Some(0), "looking does not need the owner: {looked:#?}");
                 signal(self.owner.id(), "-CONT");
             }
             Fault::Killed => {

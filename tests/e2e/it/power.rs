@@ -65,6 +65,14 @@ struct OnDisk<'r> {
 }
 
 impl OnDisk<'_> {
+    fn settle_deletion(&mut self) {
+        let deleted = self.pending.iter().rposition(|record| matches!(record, Record::Deleted { .. }));
+        if let Some(at) = deleted {
+            self.pending.drain(..=at);
+            self.bytes = None;
+        }
+    }
+
     fn settle(&mut self, keeps: &mut dyn FnMut() -> bool) {
         for record in std::mem::take(&mut self.pending) {
             match record {
@@ -94,6 +102,8 @@ fn lost(records: &[Record], dice: &mut Dice) -> (BTreeMap<u8, Vec<u8>>, Vec<u8>)
     for record in records {
         match record {
             Record::Effect(bytes) => effects.extend_from_slice(bytes),
+            // Of the directory: what was deleted stays so.
+            Record::Synced { file: b'h' } => files.values_mut().for_each(OnDisk::settle_deletion),
             Record::Synced { file } => files.entry(*file).or_default().settle(&mut || true),
             Record::Written { file, .. } | Record::Cut { file, .. } | Record::Deleted { file } => {
                 files.entry(*file).or_default().pending.push(record);
@@ -140,7 +150,11 @@ impl Recording {
         std::fs::set_permissions(&home, PermissionsExt::from_mode(0o700)).expect("its permissions");
         let (files, effects) = lost(&self.records[..at], dice);
         for (name, bytes) in files {
-            let name = if name == b'b' { "wonder.db" } else { "wonder.db-wal" };
+            let name = match name {
+                b'b' => "wonder.db",
+                b'l' => "wonder.db-wal",
+                _ => "wonder.db-journal",
+            };
             std::fs::write(home.join(name), bytes).expect("a file");
         }
         std::fs::write(self.place.log(), &effects).expect("the effects");

@@ -18,7 +18,7 @@
 
 struct head {
     uint8_t kind; /* w: written, t: cut to a length, s: on the disk, d: deleted, e: an effect */
-    uint8_t file; /* b: database, l: log (-wal), 0: none */
+    uint8_t file; /* b: database, l: log (-wal), j: journal (-journal), h: the directory, 0: none */
     uint16_t unused;
     uint32_t length;
     uint64_t place;
@@ -47,6 +47,8 @@ static char file_of_path(const char *path) {
     const char *name = path + strlen(home);
     if (strcmp(name, "/wonder.db") == 0) return 'b';
     if (strcmp(name, "/wonder.db-wal") == 0) return 'l';
+    if (strcmp(name, "/wonder.db-journal") == 0) return 'j';
+    if (name[0] == 0) return 'h';
     return 0;
 }
 
@@ -59,13 +61,15 @@ static char file_of(int fd) {
     return file_of_path(path);
 }
 
+static int is_kept(char file) { return file == 'b' || file == 'l' || file == 'j'; }
+
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static void written(int fd, const void *bytes, ssize_t length, off_t place) {
     if (length <= 0) return;
     char file = file_of(fd);
     if (file == 'e') write_record('e', 0, 0, bytes, (size_t)length);
-    else if (file) write_record('w', file, (uint64_t)place, bytes, (size_t)length);
+    else if (is_kept(file)) write_record('w', file, (uint64_t)place, bytes, (size_t)length);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t place) {
@@ -89,21 +93,21 @@ ssize_t write(int fd, const void *bytes, size_t length) {
 int ftruncate64(int fd, off64_t length) {
     int done = REAL(ftruncate64)(fd, length);
     char file = file_of(fd);
-    if (done == 0 && (file == 'b' || file == 'l')) write_record('t', file, (uint64_t)length, NULL, 0);
+    if (done == 0 && is_kept(file)) write_record('t', file, (uint64_t)length, NULL, 0);
     return done;
 }
 
 int ftruncate(int fd, off_t length) {
     int done = REAL(ftruncate)(fd, length);
     char file = file_of(fd);
-    if (done == 0 && (file == 'b' || file == 'l')) write_record('t', file, (uint64_t)length, NULL, 0);
+    if (done == 0 && is_kept(file)) write_record('t', file, (uint64_t)length, NULL, 0);
     return done;
 }
 
 static int synced(int fd, int (*sync)(int)) {
     int done = sync(fd);
     char file = file_of(fd);
-    if (done == 0 && (file == 'b' || file == 'l')) write_record('s', file, 0, NULL, 0);
+    if (done == 0 && (is_kept(file) || file == 'h')) write_record('s', file, 0, NULL, 0);
     return done;
 }
 
@@ -114,6 +118,6 @@ int fdatasync(int fd) { return synced(fd, REAL(fdatasync)); }
 int unlink(const char *path) {
     char file = file_of_path(path);
     int done = REAL(unlink)(path);
-    if (done == 0 && (file == 'b' || file == 'l')) write_record('d', file, 0, NULL, 0);
+    if (done == 0 && is_kept(file)) write_record('d', file, 0, NULL, 0);
     return done;
 }

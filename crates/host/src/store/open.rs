@@ -40,8 +40,10 @@ fn prepare_writer(connection: &mut Connection, durability: Durability, path: &Pa
         Durability::Full => "FULL",
         Durability::Normal => "NORMAL",
     };
+    // A new file gets its mode through a journal, whose end has to be on the disk as well: after a loss of power it
+    // would take the file back to nothing.
     let pragmas = format!(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA temp_store = MEMORY; \
+        "PRAGMA synchronous = EXTRA; PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA temp_store = MEMORY; \
          PRAGMA journal_size_limit = 67108864;"
     );
     connection.execute_batch(&pragmas).map_err(|error| broken(&error))?;
