@@ -36,7 +36,7 @@ soak:
 	cargo run --quiet --release -p wonder-sim -- --seeds 100000
 	cargo build --quiet --release -p wonder-cli
 	WONDER_SOAK=$(or $(SOAK),60) WONDER_BINARY=$(CURDIR)/target/release/wonder cargo test -p wonder-e2e -- --nocapture \
-		kill:: siege:: power:: damage:: twice:: faults:: home:: storage:: secrets:: terminal:: templates::
+		kill:: siege:: power:: damage:: twice:: faults:: home:: storage:: secrets:: templates:: models::
 
 # What the engine costs, beside the raw limits of the same run; then the core alone, as things grow.
 bench:
