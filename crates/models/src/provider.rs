@@ -68,12 +68,7 @@ impl Provider {
 
     /// The variables in which its key usually is, the first that is set counts.
     pub fn key_variables(self) -> &'static [&'static str] {
-        match self {
-            Provider::OpenAi => &["OPENAI_API_KEY"],
-            Provider::Anthropic => &["ANTHROPIC_API_KEY"],
-            Provider::Gemini => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-            Provider::Ollama | Provider::OpenAiCompatible => &[],
-        }
+        wonder_lang::def::key_variables(self.as_str())
     }
 
     /// The version that a base URL without one means; compatible servers are taken at their word.

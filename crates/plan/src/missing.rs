@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use wonder_core::def::{Implementation, Isolation, LlmCall, ModelProfile, Name};
+use wonder_core::def::{Implementation, Isolation, LlmCall, ModelProfile, Name, key_variables};
 use wonder_core::graph::{Action, Graph, Node, Perform, Work};
 use wonder_core::template::Template;
 
@@ -114,8 +114,8 @@ impl<'s> Search<'s> {
             let help = format!("define `{model}` under `models`, with `provider`, `model` and `prices`");
             return self.report((Need::Model, model), node, help);
         };
-        let missing = keys_of(profile, provider).into_iter();
-        for key in missing.filter(|key| !self.known.around.has_variable(key)).collect::<Vec<_>>() {
+        let missing = missing_keys(profile, provider, |name| self.known.around.has_variable(name));
+        for key in missing {
             let help = format!("set the variable {key}, or add a line `{key}=...` to .env");
             self.report((Need::Key, key), node, help);
         }
@@ -131,26 +131,32 @@ fn written(node: &Node) -> Name {
     dag_part(&node.reference).0.into()
 }
 
-/// The variables that the key of a profile is in: those that its own texts name, else its provider's usual one. A key
+/// The variables that a profile lacks: those that its own texts name, else its provider's usual one. A key
 /// of the environment goes to the provider's own place and to no other.
-fn keys_of(profile: &ModelProfile, provider: &str) -> Vec<Name> {
+fn missing_keys(profile: &ModelProfile, provider: &str, is_set: impl Fn(&str) -> bool) -> Vec<Name> {
     let texts = profile.api_key.iter().chain(profile.headers.values());
     let named = texts.filter_map(|text| Template::compile(&text.text).ok()).flat_map(|template| {
         let secrets = template.reads().iter().filter(|read| &*read.root == "secret");
         secrets.filter_map(|read| read.path.first().cloned()).collect::<Vec<Name>>()
     });
-    let mut names: Vec<Name> = named.collect();
-    if profile.api_key.is_none() && profile.base_url.is_none() {
-        names.extend(usual_key(provider).map(Name::from));
+    let mut names: Vec<Name> = named.filter(|name| !is_set(name)).collect();
+    let usual = key_variables(provider);
+    if profile.api_key.is_none() && profile.base_url.is_none() && !usual.iter().any(|name| is_set(name)) {
+        names.extend(usual.first().map(|name| Name::from(*name)));
     }
     names
 }
 
-fn usual_key(provider: &str) -> Option<&'static str> {
-    match provider {
-        "openai" => Some("OPENAI_API_KEY"),
-        "anthropic" => Some("ANTHROPIC_API_KEY"),
-        "gemini" => Some("GEMINI_API_KEY"),
-        _ => None,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_providers_usual_variables_is_enough() {
+        let profile = ModelProfile::default();
+        let missing = |set: &str| missing_keys(&profile, "gemini", |name| name == set);
+        assert_eq!(missing("GOOGLE_API_KEY"), Vec::<Name>::new());
+        assert_eq!(missing("GEMINI_API_KEY"), Vec::<Name>::new());
+        assert_eq!(missing("OPENAI_API_KEY"), ["GEMINI_API_KEY".into()]);
     }
 }

@@ -1,7 +1,7 @@
 //! What can be wrong with a disk: each is said clearly, exits with 7, and takes nothing with it.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::place::{Ended, Place, binary, ended};
@@ -93,14 +93,11 @@ fn as_nobody(command: &str) -> Command {
 /// A disk of one megabyte.
 struct Disk<'p>(&'p Path);
 
-impl Disk<'_> {
-    fn mount(path: &Path) -> Disk<'_> {
-        std::fs::create_dir_all(path).expect("a place for it");
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs"]).arg(path).status();
-        assert!(mounted.expect("mount runs").success(), "a small disk cannot be had here");
-        Disk(path)
-    }
+fn mount(path: &Path) {
+    std::fs::create_dir_all(path).expect("a place for it");
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs"]).arg(path).status();
+    assert!(mounted.expect("mount runs").success(), "a small disk cannot be had here");
 }
 
 impl Drop for Disk<'_> {
@@ -114,6 +111,15 @@ const GROW: &str = "wonder: 1\nname: grow\nnodes:\n  \
     fill: {shell: {command: 'head -c 60000 /dev/urandom | base64 -w 0', timeout: 30s}, next: [{to: fill, max_iterations: 6}, {to: done}]}\n  \
     done: {update_context: {set: {output.done: 'true'}}}\n";
 
+/// A home on a small disk, half of which a stone takes. Whoever asks for it takes the disk away at the end.
+fn nearly_full() -> (Place, PathBuf) {
+    let place = Place::new();
+    let home = place.home();
+    mount(&home);
+    std::fs::write(home.join("stone"), vec![0; 450 << 10]).expect("something that takes room");
+    (place, home)
+}
+
 /// Each of seven fillings once, and the end.
 fn is_whole(place: &Place) {
     let events = place.events("last");
@@ -123,12 +129,9 @@ fn is_whole(place: &Place) {
 
 #[test]
 fn a_full_disk_loses_nothing_and_the_run_can_be_resumed_when_there_is_room() {
-    let place = Place::new();
-    let home = place.home();
-    let disk = Disk::mount(&home);
-    let file = place.file("grow.yaml", GROW);
-    let stone = home.join("stone");
-    std::fs::write(&stone, vec![0; 450 << 10]).expect("something that takes room");
+    let (place, home) = nearly_full();
+    let disk = Disk(&home);
+    let (file, stone) = (place.file("grow.yaml", GROW), home.join("stone"));
     let mut command = place.command(&["run", &file]);
     let full = ended(command.env("WONDER_STORAGE_PATIENCE", "100ms").output().expect("it starts"));
     refused(&full, &["trying again", "the disk is full", "wonder resume"]);
@@ -141,12 +144,9 @@ fn a_full_disk_loses_nothing_and_the_run_can_be_resumed_when_there_is_room() {
 
 #[test]
 fn a_run_goes_on_by_itself_when_there_is_room_again() {
-    let place = Place::new();
-    let home = place.home();
-    let disk = Disk::mount(&home);
-    let file = place.file("grow.yaml", GROW);
-    let stone = home.join("stone");
-    std::fs::write(&stone, vec![0; 450 << 10]).expect("something that takes room");
+    let (place, home) = nearly_full();
+    let disk = Disk(&home);
+    let (file, stone) = (place.file("grow.yaml", GROW), home.join("stone"));
     let mut owner = place.spawn(&["run", &file]);
     let mut said = BufReader::new(owner.stderr.take().expect("a pipe")).lines();
     let full = said.by_ref().map_while(Result::ok).find(|line| line.contains("trying again"));

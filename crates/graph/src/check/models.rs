@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use super::Check;
 use crate::codes;
-use wonder_lang::def::{ActionDef, Budget, Implementation, ModelProfile, Name, Spot, Text};
+use wonder_lang::def::{ActionDef, Budget, Implementation, ModelProfile, Name, PROVIDERS, Spot, Text};
 use wonder_lang::problem::{Problem, nearest};
 
-/// Who can be asked. The last two are for plays without a model.
-const PROVIDERS: [&str; 7] =
-    ["openai", "anthropic", "gemini", "ollama", "openai_compatible", "mock", "local"];
+/// For plays without a model.
+const NOBODY: [&str; 2] = ["mock", "local"];
 
 impl Check<'_> {
     /// Profiles that switch or downgrade to each other must exist, and must not go round in circles.
@@ -52,11 +51,13 @@ impl Check<'_> {
     }
 
     fn profile(&mut self, name: &Name, profile: &ModelProfile) {
-        if let Some(provider) = profile.provider.as_deref().filter(|provider| !PROVIDERS.contains(provider)) {
+        let known = || PROVIDERS.iter().map(|(name, _)| *name).chain(NOBODY);
+        let unknown = |provider: &&str| known().all(|known| known != *provider);
+        if let Some(provider) = profile.provider.as_deref().filter(unknown) {
             let message = format!("model profile `{name}` has the provider `{provider}`, which is not known");
             let problem = Problem::error(codes::BAD_PROFILE, profile.spot, message)
                 .label("expected one of `openai`, `anthropic`, `gemini`, `ollama` and `openai_compatible`");
-            self.report(match nearest(provider, PROVIDERS) {
+            self.report(match nearest(provider, known()) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
                 None => {
                     problem.help("what speaks as OpenAI does is `openai_compatible`, with its `base_url`")

@@ -69,6 +69,20 @@ pub struct ModelProfile {
     pub spot: Spot,
 }
 
+/// Who can be asked, and the variables in which the key usually is: the first that is set counts.
+pub const PROVIDERS: [(&str, &[&str]); 5] = [
+    ("openai", &["OPENAI_API_KEY"]),
+    ("anthropic", &["ANTHROPIC_API_KEY"]),
+    ("gemini", &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
+    ("ollama", &[]),
+    ("openai_compatible", &[]),
+];
+
+/// The variables in which the key of a provider usually is.
+pub fn key_variables(provider: &str) -> &'static [&'static str] {
+    PROVIDERS.iter().find(|(name, _)| *name == provider).map_or(&[], |(_, variables)| variables)
+}
+
 /// Providers that send no bill.
 const FREE: [&str; 3] = ["ollama", "mock", "local"];
 

@@ -382,8 +382,9 @@ fn arguments_are_read_strictly_or_kept() {
     for (written, why) in [
         (r#"{"city":"Par"#, "EOF"),
         (r#"{"a":1}{"a":1}"#, "trailing"),
-        (r#"{"a":1,"a":2}"#, "`a` is there twice"),
-        (r#"{"a":{"b":1,"b":1}}"#, "`b` is there twice"),
+        (r#"{"a":1,"a":2}"#, "the key `a` comes twice"),
+        (r#"{"a":{"b":1,"b":1}}"#, "the key `b` comes twice"),
+        (r#"{"id":9223372036854775808}"#, "9223372036854775808 at line 1"),
         ("null", "a map was expected, not a null"),
         ("[1]", "a map was expected, not a list"),
         ("{'a': 1}", "key must be a string"),

@@ -9,6 +9,13 @@ fn environment(name: &str) -> Option<String> {
     known.iter().find(|(known, _)| *known == name).map(|(_, key)| (*key).to_owned())
 }
 
+/// The language's table and the codecs know the same providers.
+#[test]
+fn every_provider_of_the_language_can_be_asked() {
+    let known: Vec<&str> = wonder_lang::def::PROVIDERS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(known, Provider::ALL.map(Provider::as_str));
+}
+
 #[test]
 fn a_key_goes_only_where_it_was_given_for() {
     let key = |provider, base_url, api_key| {
