@@ -5,8 +5,9 @@
 # A release: builds in parallel, a flaky one, a merge, a child run, a person who approves; then the timeline.
 # Built without optimisation, to be there soon: `cargo install --path crates/cli` builds the fast one.
 demo:
-	cargo build --profile demo -p wonder-cli
+	cargo build --profile demo -p wonder-cli -p wonder-modelserver
 	scripts/demo.sh target/demo/wonder
+	scripts/demo-agent.sh target/demo/wonder target/demo/wonder-modelserver
 
 # Everything: format, lints, unit tests, doc tests, scenarios with crashes and replays, all of them
 # again on the embedded host, 2 000 random workflows with the lifecycle report, screens, purity and tidiness; and the real binary, killed and starved.

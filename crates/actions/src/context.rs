@@ -1,12 +1,15 @@
 //! One try of one action: what it is, what it may use, and how it speaks.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use wonder_core::command::TaskOrder;
 use wonder_core::cost::Spend;
+use wonder_core::def::Name;
 use wonder_core::task::ActionCall;
 use wonder_core::value::Value;
 
+use crate::artifacts::TaskArtifacts;
 use crate::deadline::Deadline;
 use crate::job::{Job, OutputLine, Stream, TextDelta};
 use crate::secrets::KnownSecrets;
@@ -16,7 +19,7 @@ use crate::stream::{StreamRedactor, pieces};
 #[derive(Debug)]
 pub struct ActionContext<'a> {
     pub(crate) job: &'a Job,
-    pub(crate) secrets: &'a KnownSecrets,
+    pub(crate) secrets: &'a Arc<KnownSecrets>,
     pub call: &'a ActionCall,
     /// What the action's texts see, its secrets included.
     pub scope: &'a Value,
@@ -27,6 +30,7 @@ pub struct ActionContext<'a> {
     /// What this try has used. It counts however the try ends.
     pub spend: Spend,
     pub(crate) stream: StreamRedactor<'a>,
+    pub(crate) artifacts: TaskArtifacts<'a>,
 }
 
 impl ActionContext<'_> {
@@ -53,6 +57,11 @@ impl ActionContext<'_> {
         self.job.sink.line(OutputLine { step: self.call.step.clone(), stream, text });
     }
 
+    /// For whoever asks why it takes so long; None: it goes on.
+    pub(crate) fn waits_for_rate(&self, profile: Option<&Name>) {
+        self.job.sink.waits_for_rate(profile);
+    }
+
     /// A piece of text as it comes, for whoever watches. It is not kept, it may be dropped, and it never
     /// waits. What may be the beginning of a secret is shown when the next piece tells that it is none.
     pub fn delta(&mut self, text: &str) {
@@ -68,7 +77,8 @@ impl ActionContext<'_> {
 
     fn send_deltas(&self, text: &[u8]) {
         for piece in pieces(&String::from_utf8_lossy(text)) {
-            self.job.sink.delta(TextDelta { step: self.call.step.clone(), text: piece.to_owned() });
+            let (step, text) = (self.call.step.clone(), piece.to_owned());
+            self.job.sink.delta(TextDelta { step, tries_before: self.number, text });
         }
     }
 

@@ -39,6 +39,9 @@ pub trait Sink: Send + Sync {
 
     /// A piece of text as it comes, to be shown and never kept: what is wanted of it is in the result.
     fn delta(&self, _delta: TextDelta) {}
+
+    /// It waits until the `rate` of this model profile lets it go on; None: it goes on.
+    fn waits_for_rate(&self, _profile: Option<&Name>) {}
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -53,6 +56,8 @@ pub struct OutputLine {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TextDelta {
     pub step: Name,
+    /// How many tries the token had made before the one that says this: another try begins anew.
+    pub tries_before: u32,
     /// At most [`crate::DELTA_BYTES_MAX`] bytes.
     pub text: String,
 }

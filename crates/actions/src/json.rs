@@ -7,7 +7,12 @@ use wonder_core::value::Value;
 
 /// The value of a text; null if it is no JSON, which is not a failure.
 pub(crate) fn value_of(text: &str) -> Value {
-    Value::from_json_str(&with_texts_for_large_numbers(text)).unwrap_or_default()
+    read(text).unwrap_or_default()
+}
+
+/// The same, or why it is no JSON.
+pub(crate) fn read(text: &str) -> Result<Value, String> {
+    Value::from_json_str(&with_texts_for_large_numbers(text))
 }
 
 /// The digits of 64 bits: what has fewer fits.

@@ -1,12 +1,14 @@
 //! Doing things for Wonder: the worker that takes a task from its order to its one report, and the actions
-//! it can perform: `shell`, `http_request`, `llm_call`, `mock`, and those that a host adds an [`ActionHandler`] for.
+//! it can perform: `shell`, `http_request`, `llm_call`, `artifact_write`, `artifact_read`, `mock`, and those that a host
+//! adds an [`ActionHandler`] for.
 //!
 //! A [`Worker`] drives the core's `TaskExecution`, keeps the clock (task and action timeouts), waits between
 //! tries, stops what it is told to stop, and lets no secret out. It decides nothing about the run: a report
 //! goes to the core, which alone knows what follows from it.
 //!
-//! It stores nothing, listens to nobody, calls no MCP server, and keeps no artifacts.
+//! It stores nothing but artifacts, where its host says, listens to nobody, and calls no MCP server.
 
+mod artifacts;
 mod context;
 mod deadline;
 mod handler;
@@ -27,6 +29,7 @@ mod texts;
 mod variables;
 mod worker;
 
+pub use artifacts::{ArtifactCatalog, Artifacts, Content, Finding, NewArtifact};
 pub use context::ActionContext;
 pub use deadline::{Deadline, Stopped};
 pub use handler::{ActionHandler, Performing, TryError, TryResult};

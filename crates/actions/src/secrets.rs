@@ -161,21 +161,12 @@ impl TaskSecrets {
 
 /// What the texts of a task name, and those of the model profiles that it may use.
 fn names(task: &Task) -> impl Iterator<Item = &Name> {
-    let actions = task.steps.iter().flat_map(|step| with_tools(&step.action));
+    let actions = task.steps.iter().map(|step| &step.action);
     let profiles = task.steps.iter().flat_map(|step| match &step.action.work {
         Some(Work::LlmCall(call)) => Some(call.table.texts.values().flat_map(|texts| &texts.secrets)),
         _ => None,
     });
     actions.flat_map(|action| &action.secrets.names).chain(profiles.flatten())
-}
-
-/// An action, and the tools that it may call.
-fn with_tools(action: &Action) -> impl Iterator<Item = &Action> {
-    let tools = match &action.work {
-        Some(Work::LlmCall(call)) => Some(call.table.tools.values().map(|tool| &**tool)),
-        _ => None,
-    };
-    std::iter::once(action).chain(tools.into_iter().flatten())
 }
 
 fn missing(name: &str) -> Failure {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use wonder_core::execution::ReadMutations;
 
+use crate::artifacts::Artifacts;
 use crate::handler::ActionHandler;
 use crate::variables::{is_named, is_ordinary};
 
@@ -39,6 +40,8 @@ pub struct Settings {
     /// Reads what a planning task adds to its graph into the stored form, or says what is wrong with it.
     /// None: only the stored form is understood.
     pub mutations: Option<ReadMutations>,
+    /// Where artifacts are kept; None: this host keeps none, and what would keep one fails.
+    pub artifacts: Option<Artifacts>,
     /// Handlers beside those for `shell`, `http_request`, `llm_call` and `mock`, or in place of them.
     pub handlers: Vec<Arc<dyn ActionHandler>>,
 }
@@ -56,6 +59,7 @@ impl Default for Settings {
             environment: BTreeMap::new(),
             pass_env: Vec::new(),
             mutations: None,
+            artifacts: None,
             handlers: Vec::new(),
         }
     }

@@ -10,6 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::time::Instant;
+use wonder_core::artifact::Artifact;
 use wonder_core::cost::Spend;
 use wonder_core::def::Implementation;
 use wonder_core::error::{ErrorKind, Failure};
@@ -18,6 +19,7 @@ use wonder_core::graph::Graph;
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_core::value::Value;
 
+use crate::artifacts::{ArtifactHandler, TaskArtifacts};
 use crate::context::ActionContext;
 use crate::deadline::{Deadline, Stopped};
 use crate::handler::{Registry, TryError, TryResult};
@@ -39,11 +41,11 @@ pub struct Worker(Arc<Shared>);
 struct Shared {
     settings: Arc<Settings>,
     handlers: Registry,
-    secrets: KnownSecrets,
+    secrets: Arc<KnownSecrets>,
 }
 
 impl Worker {
-    /// With handlers for `shell`, `http_request`, `llm_call` and `mock`, and those of the settings.
+    /// With handlers for `shell`, `http_request`, `llm_call`, artifacts and `mock`, and those of the settings.
     pub fn new(settings: Settings) -> Worker {
         let settings = Arc::new(settings);
         let mut handlers = Registry::default();
@@ -51,8 +53,9 @@ impl Worker {
         handlers.add(Arc::new(HttpHandler::new(settings.clone())));
         handlers.add(Arc::new(LlmHandler::new(settings.clone())));
         handlers.add(Arc::new(MockHandler));
+        handlers.add(Arc::new(ArtifactHandler::new(settings.clone())));
         settings.handlers.iter().for_each(|handler| handlers.add(handler.clone()));
-        let secrets = KnownSecrets::new(settings.secrets.clone());
+        let secrets = Arc::new(KnownSecrets::new(settings.secrets.clone()));
         Worker(Arc::new(Shared { settings, handlers, secrets }))
     }
 
@@ -96,19 +99,30 @@ impl Worker {
         let shared = &*self.0;
         let rules = ExecutionRules::of_worker(&job.order, job.seed, shared.settings.mutations);
         let mut execution = TaskExecution::start(&job.order, job.task.clone(), rules);
-        let outcome = match caught(shared.drive(&job, started, &mut execution)).await {
+        let mut kept = Vec::new();
+        let outcome = match caught(shared.drive(&job, started, &mut execution, &mut kept)).await {
             Ok(outcome) => outcome,
             Err(panic) => {
                 let failure = shared.secrets.redactor_so_far().hide_failure(panicked(panic));
                 TaskOutcome::Failed { failure, retry: false, step: None }
             }
         };
-        execution.report(outcome, u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX))
+        let completed = matches!(outcome, TaskOutcome::Completed { .. });
+        let artifacts = if completed { kept } else { Vec::new() };
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        TaskReport { artifacts, ..execution.report(outcome, duration_ms) }
     }
 }
 
 impl Shared {
-    async fn drive(&self, job: &Job, started: Instant, execution: &mut TaskExecution) -> TaskOutcome {
+    /// `kept`: the artifacts of the steps so far, in order.
+    async fn drive(
+        &self,
+        job: &Job,
+        started: Instant,
+        execution: &mut TaskExecution,
+        kept: &mut Vec<Artifact>,
+    ) -> TaskOutcome {
         let secrets = TaskSecrets::find(&job.task, &self.secrets);
         let of_task = Deadline::of_task(&job.cancel, started, job.order.timeout_ms);
         let mut deadline = of_task;
@@ -121,7 +135,7 @@ impl Shared {
                 deadline = of_task.of_action(next.call.action.def.execution.timeout_ms);
             }
             let step = next.call.step.clone();
-            let (result, spend) = self.attempt(job, next, deadline, &secrets).await;
+            let (result, spend) = self.attempt(job, next, deadline, (&secrets, &mut *kept)).await;
             let result = match result {
                 Ok(result) => Ok(result),
                 Err(TryError::Failed(failure)) => Err(failure),
@@ -153,7 +167,7 @@ impl Shared {
         job: &Job,
         Try { call, number, .. }: Try<'_>,
         deadline: Deadline<'_>,
-        secrets: &TaskSecrets,
+        (secrets, kept): (&TaskSecrets, &mut Vec<Artifact>),
     ) -> (TryResult, Spend) {
         let scope = match ready(deadline, secrets.scope(&call.action, &call.scope)) {
             Ok(scope) => scope,
@@ -163,12 +177,17 @@ impl Shared {
             return (Err(self.handlers.unable(&call.action).into()), Spend::default());
         };
         let (spend, stream) = (Spend::default(), StreamRedactor::new(&self.secrets));
-        let (scope, secrets) = (&*scope, &self.secrets);
-        let mut context = ActionContext { job, secrets, call, scope, deadline, number, spend, stream };
+        let (scope, secrets, artifacts) = (&*scope, &self.secrets, self.settings.artifacts.as_ref());
+        let artifacts = TaskArtifacts::new(artifacts, kept);
+        let mut context =
+            ActionContext { job, secrets, call, scope, deadline, number, spend, stream, artifacts };
         let result = caught(async { handler.perform(&mut context).result().await }).await;
         let result = result.unwrap_or_else(|panic| Err(panicked(panic).into()));
         context.finish_stream();
-        (result, context.spend)
+        let (spend, new) = (context.spend, context.artifacts.into_new());
+        // What a try kept that failed is nobody's.
+        kept.extend(new.into_iter().filter(|_| result.is_ok()));
+        (result, spend)
     }
 }
 

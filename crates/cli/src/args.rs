@@ -39,6 +39,8 @@ pub(crate) struct Common {
 pub(crate) enum Format {
     Text,
     Json,
+    /// Only of `test`: for build servers
+    Junit,
 }
 
 #[derive(Debug, Subcommand)]
@@ -49,6 +51,7 @@ pub(crate) enum Verb {
     Fork(ForkArgs),
     Answer(AnswerArgs),
     Signal(SignalArgs),
+    Tell(TellArgs),
     Cancel(CancelArgs),
     Kill(KillArgs),
     Pause(PauseArgs),
@@ -62,9 +65,11 @@ pub(crate) enum Verb {
     Cost(CostArgs),
     Why(WhyArgs),
     Gates(GatesArgs),
+    Artifacts(ArtifactsArgs),
     Init(InitArgs),
     Validate(ValidateArgs),
     Plan(PlanArgs),
+    Test(TestArgs),
     Graph(GraphArgs),
     Schema(SchemaArgs),
     Explain(ExplainArgs),
@@ -201,6 +206,28 @@ pub(crate) struct SignalArgs {
     /// The key that tells one such event from another: a text, or JSON behind `:=`
     #[arg(long)]
     pub key: Option<String>,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// Give a running agent a message, which it reads before its next turn
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder tell last \"also look at the docs\"\n  \
+    wonder tell last/fix \"only the parser\"     of several, the one that node fix has called\n  \
+    wonder tell 7Q2M4K1Z --stop               it ends with what it has\n\n\
+    It goes to the run, or to the one below it, that awaits the event `tell`. Where another process carries the\n\
+    run on it is only recorded; else the run is followed, as `signal` does.")]
+pub(crate) struct TellArgs {
+    /// A run: its id, the beginning or end of it, or `last`; RUN/NODE is the run that a node of it has called
+    #[arg(value_name = "RUN[/NODE]")]
+    pub run: String,
+    /// What to say
+    #[arg(required_unless_present = "stop")]
+    pub text: Option<String>,
+    /// It is to stop, with what it has
+    #[arg(long)]
+    pub stop: bool,
     #[command(flatten)]
     pub how: How,
 }
@@ -414,6 +441,25 @@ pub(crate) struct GatesArgs {
     pub run: Option<String>,
 }
 
+/// List what a run has kept, or print one of these files
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder artifacts\n  \
+    wonder artifacts last report.md\n  \
+    wonder artifacts last plots/first.png --to first.png\n\n\
+    Children's are listed too. Of several with one name the newest is meant; `blake3:HASH` (see -o json) is any of them.")]
+pub(crate) struct ArtifactsArgs {
+    /// A run: its id, the beginning or end of it, or `last`
+    #[arg(default_value = "last")]
+    pub run: String,
+    /// The name of one, to be printed as it is
+    #[arg(value_name = "NAME")]
+    pub artifact: Option<String>,
+    /// Save it to this file, which must not be there yet
+    #[arg(long, value_name = "FILE", requires = "artifact")]
+    pub to: Option<PathBuf>,
+}
+
 /// Write a workflow to start from: a small one, or a recipe
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -459,6 +505,26 @@ pub(crate) struct PlanArgs {
     pub strict: bool,
 }
 
+/// Play the cases of `*.test.yaml` files, with mocks and on virtual time; nothing is run or spent
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder test                       all below the working directory\n  \
+    wonder test release.yaml --filter refused\n  \
+    wonder test flows -o junit > tests.xml\n  \
+    wonder test --update              writes what came out into the files\n\n\
+    Exit codes: 0 all hold, 1 one does not, 2 a file cannot be read.")]
+pub(crate) struct TestArgs {
+    /// Files of cases, workflows that have one beside them, or directories [default: .]
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Only cases with this in their name
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Write what came out into the files, where they expect something else
+    #[arg(long)]
+    pub update: bool,
+}
+
 /// Draw a workflow
 #[derive(Args, Debug)]
 #[command(
@@ -480,8 +546,13 @@ pub(crate) enum Drawing {
 
 /// Print the JSON Schema of workflow files, for editors
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  wonder schema > wonder.schema.json")]
-pub(crate) struct SchemaArgs {}
+#[command(after_help = "Examples:\n  wonder schema > wonder.schema.json\n  \
+    wonder schema --tests > wonder.test.schema.json")]
+pub(crate) struct SchemaArgs {
+    /// The schema of `*.test.yaml` files
+    #[arg(long)]
+    pub tests: bool,
+}
 
 /// Explain a word of workflow files, a setting, a variable or an error code; without one, list them all
 #[derive(Args, Debug)]

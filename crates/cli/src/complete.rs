@@ -165,7 +165,7 @@ mod tests {
         );
         assert!(words("list --status ").contains(&"interrupted".to_owned()));
         assert!(words("list --status=").contains(&"--status=interrupted".to_owned()));
-        assert_eq!(words("-o "), ["text", "json"]);
+        assert_eq!(words("-o "), ["text", "json", "junit"]);
         assert_eq!(at("show "), Wanted::Runs);
         assert_eq!(at("show -o json 01"), Wanted::Runs);
         assert_eq!(at("status "), Wanted::Runs, "an alias is a verb");

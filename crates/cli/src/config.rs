@@ -31,10 +31,13 @@ pub(crate) struct Known {
 
 /// Each is also the variable `WONDER_NAME`, but for `projects`, which is a table.
 #[rustfmt::skip]
-pub(crate) const SETTINGS: [Known; 11] = [
+pub(crate) const SETTINGS: [Known; 12] = [
     Known { name: "home", form: "a path; relative to the file it stands in, `~/` is your home directory",
         default: "`~/.local/share/wonder`", about: "Where runs are kept.",
         example: "home = \"~/runs\"" },
+    Known { name: "artifact_store", form: "a path of a directory, as for `home`", default: "`artifacts` in the `home`",
+        about: "Where files that runs keep are kept. A directory is for one home: what no run of it refers to is collected some day.",
+        example: "artifact_store = \"/big/disk/artifacts\"" },
     Known { name: "durability", form: "`\"full\"` or `\"normal\"`", default: "`full`",
         about: "Whether what was acknowledged is on the disk. With `normal` a power loss may take the last moments; \
                 a crash of the program takes nothing either way.",
@@ -110,6 +113,8 @@ pub(crate) fn variable_of(setting: &str) -> String {
 pub(crate) struct Config {
     /// Where runs are kept.
     pub home: PathBuf,
+    /// Where artifacts are kept, if not in the home.
+    pub artifact_store: Option<PathBuf>,
     /// Acknowledged means on the disk; if not, a power loss may take the last moments.
     pub durable: bool,
     pub tasks_max: usize,
@@ -205,11 +210,24 @@ impl Config {
             grace_ms: settings.duration("grace")?,
             storage_patience_ms: settings.duration("storage_patience")?,
             allow_hosts: settings.list("allow_hosts")?,
+            artifact_store: artifact_store(&settings, around)?,
             sandbox_read: settings.paths("sandbox_read", around)?,
             pass_env: settings.list("pass_env")?,
             secrets_file: settings.path("secrets_file", around)?,
             projects: settings.projects()?,
         })
+    }
+}
+
+fn artifact_store(settings: &Settings, around: &Surroundings) -> Result<Option<PathBuf>, Fault> {
+    let path = settings.path("artifact_store", around)?;
+    match path.as_ref().filter(|path| path.to_string_lossy().contains(":/")) {
+        None => Ok(path),
+        Some(url) => {
+            let message = format!("artifact_store: {} is no path of a directory", url.display());
+            Err(Fault::usage(message)
+                .help("this version keeps artifacts in a directory; mount what is elsewhere"))
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use wonder_core::Time;
-use wonder_engine::{Follow, Updates};
+use wonder_engine::{Follow, GateView, TextPiece, Updates};
 
 use crate::screen::{Screen, now};
 use crate::text::{Text, text};
@@ -74,6 +74,51 @@ impl Display {
         }
     }
 
+    /// Whether text is to be listened to as it comes; else a model's text is told when all of it is there.
+    pub(crate) fn listens(&self) -> bool {
+        matches!(self, Display::Live(_))
+    }
+
+    /// Text of models as it comes. The first of it is drawn at once.
+    pub(crate) fn hear(&mut self, pieces: &[TextPiece], screen: &Screen) {
+        let Display::Live(live) = self else { return };
+        pieces.iter().for_each(|piece| live.output.streaming.hear(piece));
+        if !pieces.is_empty() && live.drawn_at.elapsed() >= FRAME / 2 {
+            live.draw(now(), screen);
+        }
+    }
+
+    /// Gates that are open, of the run and of those it called, the oldest first.
+    pub(crate) fn open_gates(&self) -> Vec<GateView> {
+        let Display::Live(live) = self else { return Vec::new() };
+        let tree = &live.run_tree;
+        let mut open: Vec<GateView> = tree
+            .runs
+            .iter()
+            .flat_map(|(run, timeline)| GateView::open_in(run, &tree.root, timeline))
+            .collect();
+        open.sort_by_key(|gate| gate.opened_at);
+        open
+    }
+
+    /// What is asked below the tree, as it is now.
+    pub(crate) fn ask(&mut self, question: Vec<Text>, screen: &Screen) {
+        let Display::Live(live) = self else { return };
+        if live.question != question {
+            live.question = question;
+            live.not_before = Instant::now();
+            live.draw(now(), screen);
+        }
+    }
+
+    /// Somebody else has the terminal: nothing is drawn until it is given back, and then below what they left.
+    pub(crate) fn give_away(&mut self, away: bool) {
+        if let Display::Live(live) = self {
+            live.away = away;
+            live.drawn.clear();
+        }
+    }
+
     /// How often it wants to be drawn anew.
     pub(crate) fn period(&self) -> Duration {
         if matches!(self, Display::Live(_)) { FRAME } else { Duration::from_secs(3_600) }
@@ -104,6 +149,11 @@ pub(crate) struct Live {
     /// What is on the screen.
     drawn: Vec<Text>,
     not_before: Instant,
+    drawn_at: Instant,
+    /// Below the tree.
+    question: Vec<Text>,
+    /// Somebody else has the terminal.
+    away: bool,
 }
 
 impl Live {
@@ -116,20 +166,25 @@ impl Live {
             paint,
             drawn: Vec::new(),
             not_before: Instant::now(),
+            drawn_at: Instant::now(),
+            question: Vec::new(),
+            away: false,
         }
     }
 
     fn draw(&mut self, at: Time, screen: &Screen) {
         let begun = Instant::now();
-        if begun < self.not_before || self.run_tree.root().seq == 0 {
+        if self.away || begun < self.not_before || self.run_tree.root().seq == 0 {
             return;
         }
         let turn = usize::try_from(at.0 / SPINNER_MS).unwrap_or(0);
         self.put((at, Some(turn)), screen);
+        self.drawn_at = begun;
         self.not_before = begun + begun.elapsed() * SHARE;
     }
 
     fn finish(&mut self, at: Time, screen: &Screen) {
+        self.question.clear();
         if self.run_tree.root().seq > 0 {
             self.put((at, None), screen);
         }
@@ -139,8 +194,13 @@ impl Live {
         let (height, width) = screen.size();
         // A line that fills the screen would make the terminal wrap: one column stays free.
         let width = width.saturating_sub(1).max(20);
-        let canvas = Canvas { width, height: height.max(4), now, turn, paint: self.paint };
-        let lines = frame(&self.run_tree, &self.background, &self.output, canvas);
+        // What is asked comes first: the tree has what room it leaves.
+        let question = &self.question[self.question.len().saturating_sub(height.saturating_sub(4))..];
+        let height = height.saturating_sub(question.len()).max(4);
+        let canvas = Canvas { width, height, now, turn, paint: self.paint };
+        self.output.streaming.forget_ended(&self.run_tree);
+        let mut lines = frame(&self.run_tree, &self.background, &self.output, canvas);
+        lines.extend(question.iter().map(|line| line.fit(Some(width))));
         if lines == self.drawn {
             return;
         }

@@ -17,11 +17,16 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         Cause::NoSuchVisit { run, .. } => {
             return Some(format!("wonder show {} -o json has each visit as its `token`.", shell_word(run)));
         }
+        Cause::NoSuchArtifact { run, .. } => {
+            return Some(format!("wonder artifacts {} lists what it has kept.", shell_word(run)));
+        }
         Cause::NoSuchEvent { run, .. } => {
             return Some(format!("wonder events {} lists them.", shell_word(run)));
         }
         Cause::BadAnswer { .. } => "wonder gates -o json shows the form.",
         Cause::NobodyWaits { .. } => "wonder why RUN says what it waits for.",
+        Cause::TakesNoMessage { .. } => "wonder show RUN says how it stands.",
+        Cause::NobodyCalledAt { .. } => "wonder show RUN lists the nodes it has been to.",
         Cause::LogDoesNotFit => {
             "wonder fork RUN --from NODE --definition FILE makes a new run that goes on from before that."
         }
@@ -39,6 +44,7 @@ pub(crate) fn hint(error: &EngineError, run: Option<&str>) -> Option<String> {
         Cause::DiskFull => "Then carry on: wonder resume RUN.",
         Cause::SeveralRuns { .. }
         | Cause::SeveralGates { .. }
+        | Cause::SeveralTakeMessages { .. }
         | Cause::BadRunInput { .. }
         | Cause::OtherWorkflow { .. }
         | Cause::RequestReused { .. }

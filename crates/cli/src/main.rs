@@ -4,6 +4,7 @@
 //! It runs nothing itself and never asks which engine it speaks to. `args` says what can be typed, `config`
 //! and `secrets` what is set, `verbs` what each verb does, `view` what it looks like.
 
+mod approval;
 mod args;
 mod ask;
 mod complete;
@@ -13,8 +14,10 @@ mod exit;
 mod fault;
 mod form;
 mod hints;
+mod in_place;
 mod inputs;
 mod interrupts;
+mod keys;
 mod reading;
 mod reference;
 mod screen;
@@ -32,10 +35,14 @@ use std::process::ExitCode;
 
 use args::{Cli, Format, Verb};
 use clap::Parser;
+use fault::Fault;
 use screen::Screen;
 use session::Session;
 use text::Text;
-use verbs::{act, answer, complete as completing, cost, explain, init, look, plan, run, stream, write};
+use verbs::{
+    act, answer, artifacts, complete as completing, cost, explain, init, look, plan, run, stream, tell, test,
+    write,
+};
 use wonder_core::visible;
 
 fn main() -> ExitCode {
@@ -45,6 +52,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return not_understood(error),
     };
+    if common.output == Format::Junit && !matches!(verb, Verb::Test(_)) {
+        let fault = Fault::usage("`-o junit` is for `wonder test`").help("`-o json` is for programs");
+        return Screen::new(Format::Text).fault(&fault).into();
+    }
     let session = Session::new(&common, matches!(verb, Verb::Run(_)));
     let (screen, engine) = (&session.screen, &session);
     let done = match verb {
@@ -55,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Fork(args) => engine.block_on(run::fork(args, &session)),
         Verb::Answer(args) => engine.block_on(answer::answer(args, &session)),
         Verb::Signal(args) => engine.block_on(run::signal(args, &session)),
+        Verb::Tell(args) => engine.block_on(tell::tell(args, &session)),
         // One word to a run.
         Verb::Cancel(args) => engine.block_on(act::cancel(args, &session)),
         Verb::Kill(args) => engine.block_on(act::kill(args, &session)),
@@ -68,12 +80,14 @@ fn main() -> ExitCode {
         Verb::Cost(args) => engine.block_on(cost::cost(args, &session)),
         Verb::Why(args) => engine.block_on(look::why(args, &session)),
         Verb::Gates(args) => engine.block_on(look::gates(args, &session)),
+        Verb::Artifacts(args) => engine.block_on(artifacts::artifacts(args, &session)),
         // Writing workflows, without an engine.
         Verb::Init(args) => init::init(&args, &session.around.workdir, screen),
         Verb::Validate(args) => write::validate(&args, screen),
         Verb::Plan(args) => plan::plan(&args, &session),
+        Verb::Test(args) => test::test(&args, common.output, &session),
         Verb::Graph(args) => write::graph(&args, &session),
-        Verb::Schema(_) => write::schema(screen),
+        Verb::Schema(args) => write::schema(&args, screen),
         Verb::Explain(args) => explain::explain(&args, screen),
         Verb::Completions(args) => completing::completions(&args, screen),
         Verb::Complete(args) => completing::complete(&args, &session),

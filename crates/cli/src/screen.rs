@@ -2,12 +2,17 @@
 //! only to a terminal. A reader that has gone away is no error: `wonder list | head` ends quietly.
 //!
 //! Nothing else writes to them, and nothing is written but [`Text`] and JSON: what came from outside has been cleaned.
+//! The one exception is a file that somebody asked for, and that goes to no terminal.
 #![expect(clippy::disallowed_methods, reason = "the one place that writes")]
 
 use std::cell::Cell;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::Command;
 
 use console::Term;
+use rustix::fs::OFlags;
 use serde::Serialize;
 use wonder_core::{Time, visible};
 
@@ -50,6 +55,11 @@ impl Screen {
         }
     }
 
+    /// Somebody watches who can be asked what comes up meanwhile.
+    pub(crate) fn asks(&self) -> bool {
+        self.live && self.interactive && !self.json
+    }
+
     /// How a page for stdout is to be drawn.
     pub(crate) fn page(&self) -> Page {
         let width = self.stdout_is_terminal.then(|| usize::from(Term::stdout().size().1));
@@ -61,12 +71,24 @@ impl Screen {
         self.write(text.as_str())
     }
 
+    /// A file as it is, byte for byte, where a program or a file takes it. False: a terminal would obey what is in it.
+    pub(crate) fn print_file(&self, bytes: &[u8]) -> Result<bool, Fault> {
+        if self.stdout_is_terminal {
+            return Ok(false);
+        }
+        self.write_bytes(bytes).map(|()| true)
+    }
+
     fn write(&self, text: &str) -> Result<(), Fault> {
+        self.write_bytes(text.as_bytes())
+    }
+
+    fn write_bytes(&self, bytes: &[u8]) -> Result<(), Fault> {
         if self.gone.get() {
             return Ok(());
         }
         let mut stdout = io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.gone.set(true);
@@ -138,6 +160,18 @@ impl Screen {
         }
         fault.exit()
     }
+}
+
+/// The terminal, to read keys from without waiting. Opened anew: how it is read is nobody else's business who has it.
+pub(crate) fn terminal_keys() -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    File::options().read(true).custom_flags(flags).open("/dev/tty")
+}
+
+/// The terminal for a program that has it to itself for a while, such as an editor.
+pub(crate) fn terminal_for(program: &mut Command) -> io::Result<&mut Command> {
+    let open = || File::options().read(true).write(true).open("/dev/tty");
+    Ok(program.stdin(open()?).stdout(open()?).stderr(open()?))
 }
 
 pub(crate) fn now() -> Time {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use wonder_engine::EngineError;
-use wonder_host::{Connection, Durability, Options, Purpose};
+use wonder_host::{ArtifactStore, Connection, Durability, Options, Purpose};
 
 use crate::args::Common;
 use crate::config::{Config, Surroundings};
@@ -73,6 +73,9 @@ impl Session {
         options.queue_timeout_ms = config.queue_timeout_ms;
         options.storage_patience_ms = config.storage_patience_ms.unwrap_or(options.storage_patience_ms);
         options.projects = config.projects;
+        if let Some(directory) = config.artifact_store {
+            options.artifacts = ArtifactStore::at(directory);
+        }
         if purpose == Purpose::Act {
             let secrets = Found::read(config.secrets_file.as_deref(), &self.around)?;
             options.worker.environment = secrets.dotenv.clone();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wonder_core::command::Overrides;
-use wonder_core::cost::{Spend, price_usd_micros};
+use wonder_core::cost::{Spend, TokenCounts, price_usd_micros};
 use wonder_core::def::{Implementation, LlmCall, Name};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::{Event, TokenId};
@@ -15,7 +15,7 @@ use wonder_core::mock::MockAnswer;
 use wonder_core::task::{Ask, TaskMachine};
 use wonder_core::{Command, Input, Move, Run, RunStatus, StartRun, Time, Value, mock};
 use wonder_engine::{
-    GateView, LogLine, LogStream, RunRow, RunView, Status, Updates, WaitView, Why, WhyReason,
+    GateView, LogLine, LogStream, RunRow, RunView, Status, TextPiece, Updates, WaitView, Why, WhyReason,
 };
 
 use wonder_engine::run_tree::RunTree;
@@ -42,6 +42,8 @@ pub(crate) struct Stage {
     /// Every event of every run, as they came.
     journal: Vec<(String, Event)>,
     logs: Vec<LogLine>,
+    /// Text that models were producing.
+    pub texts: Vec<TextPiece>,
     pub now: Time,
 }
 
@@ -60,6 +62,7 @@ impl Stage {
             queued: 0,
             journal: Vec::new(),
             logs: Vec::new(),
+            texts: Vec::new(),
             now: START,
         };
         let start = StartRun::new(ROOT, Value::from_json_str(input).unwrap());
@@ -126,6 +129,26 @@ impl Stage {
         self
     }
 
+    /// A piece of text of the last visit of a node of a run, now.
+    pub(crate) fn stream(mut self, run: &str, node: &str, text: &str) -> Stage {
+        let hosted = &self.runs[run].run;
+        let graph = hosted.graph();
+        let tokens = hosted.tokens().filter(|token| &*graph.nodes[token.node as usize].reference == node);
+        let token = tokens.last().map_or(0, |token| token.id.0);
+        let before = self.texts.iter().filter(|piece| piece.run == run && piece.token == token).count();
+        self.texts.push(TextPiece {
+            run: run.to_owned(),
+            node: node.to_owned(),
+            token,
+            attempt: 1,
+            step: node.to_owned(),
+            tries_before: 0,
+            number: before as u64,
+            text: text.to_owned(),
+        });
+        self
+    }
+
     fn tell(&mut self, id: &Name, input: Input) {
         let Some(hosted) = self.runs.get_mut(id) else { return };
         let Ok(step) = hosted.run.handle(input, self.now) else { return };
@@ -181,6 +204,7 @@ impl Stage {
                     token: order.token,
                     attempt: order.attempt,
                     depth: order.depth,
+                    inherit_artifacts: order.inherit_artifacts,
                 };
                 let start =
                     StartRun { parent: Some(parent), ..StartRun::new(order.child.clone(), order.input) };
@@ -246,9 +270,7 @@ impl Stage {
 
     pub(crate) fn gates(&self) -> Vec<GateView> {
         let tree = self.run_tree();
-        let open = |(run, timeline): (&String, &Timeline)| {
-            GateView::open_in(&self.row_of(&Name::from(run.as_str())), timeline)
-        };
+        let open = |(run, timeline): (&String, &Timeline)| GateView::open_in(run, ROOT, timeline);
         tree.runs.iter().flat_map(open).collect()
     }
 
@@ -309,6 +331,7 @@ impl Stage {
             quiet,
             metrics: run.metrics().clone(),
             duration_ms: row.took_ms(self.now),
+            unpriced_calls: run.spend().unpriced_calls,
             budget_usd_micros: run.graph().budget.and_then(|budget| budget.usd_micros),
             children: self.runs.keys().filter(|id| &***id != ROOT).map(ToString::to_string).collect(),
             row,
@@ -330,8 +353,9 @@ fn model_answer(graph: &Graph, call: &LlmCall, overrides: &Overrides) -> MockAns
         _ => Ok(Value::map([("text", Value::from("fine".to_owned()))])),
     };
     let prices = graph.models[&model].prices.unwrap_or_default();
+    let counts = TokenCounts { input: 1_000, cached: 200, output: 100, ..TokenCounts::default() };
     let spend = Spend {
-        usd_micros: price_usd_micros(&prices, 1_000, 200, 100),
+        usd_micros: price_usd_micros(&prices, counts),
         input_tokens: 1_000,
         output_tokens: 100,
         cached_tokens: 200,

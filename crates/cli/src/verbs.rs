@@ -2,6 +2,7 @@
 
 pub(crate) mod act;
 pub(crate) mod answer;
+pub(crate) mod artifacts;
 pub(crate) mod carry_on;
 pub(crate) mod complete;
 pub(crate) mod cost;
@@ -13,4 +14,6 @@ pub(crate) mod look;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod stream;
+pub(crate) mod tell;
+pub(crate) mod test;
 pub(crate) mod write;

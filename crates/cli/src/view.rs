@@ -1,5 +1,6 @@
 //! Screens: data in, text out. Nothing here prints, waits, asks an engine or knows the time.
 
+pub(crate) mod artifacts;
 pub(crate) mod changes;
 pub(crate) mod cost;
 pub(crate) mod events;
@@ -12,7 +13,9 @@ pub(crate) mod plan;
 pub(crate) mod result;
 mod row;
 pub(crate) mod show;
+pub(crate) mod streaming;
 pub(crate) mod table;
+pub(crate) mod test;
 pub(crate) mod tree;
 mod walk;
 pub(crate) mod why;

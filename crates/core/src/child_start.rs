@@ -14,6 +14,11 @@ pub fn child_id(parent: &Name, token: TokenId, attempt: u32) -> Name {
     format!("{parent}.{token}.{attempt}").into()
 }
 
+/// Whether a run is this one, or was called by it or by one that it called: the name says so.
+pub fn is_within(run: &str, above: &str) -> bool {
+    run.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
 /// What a child is told first, by its parent and the parent's order.
 ///
 /// From the order: its id, its input, how deep it is, what it may spend and how long it may take. From the
@@ -30,6 +35,7 @@ pub fn child_start(parent: &Run, order: ChildOrder) -> StartRun {
         token: order.token,
         attempt: order.attempt,
         depth: order.depth,
+        inherit_artifacts: order.inherit_artifacts,
     });
     start.allowance = order.allowance;
     start.on_exceeded = order.on_exceeded;
@@ -104,7 +110,7 @@ mod tests {
         let (graph, _) = Graph::build(Arc::new(serde_json::from_value(bundle).unwrap())).unwrap();
         let mut parent = Run::new(Arc::new(graph));
         let mut start = StartRun::new("run", Value::empty_map());
-        let told = Prices { input: 1, output: 2, cached_input: None };
+        let told = Prices { input: 1, output: 2, ..Prices::default() };
         start.prices = [("told".into(), told)].into();
         start.max_parallel = Some(3);
         start.limits.tokens_max = 77;
@@ -121,7 +127,7 @@ mod tests {
             allowance: Some(Allowance { calls: 5, ..Allowance::default() }),
             on_exceeded: Some(OnExceeded::Fail),
             timeout_ms: Some(60),
-            inherit_artifacts: false,
+            inherit_artifacts: true,
         };
         let child = child_start(&parent, order.clone());
         assert_eq!((child.max_parallel, child.limits.tokens_max), (Some(3), 77));
@@ -132,6 +138,7 @@ mod tests {
         assert!(child.estimates.is_empty(), "they are about the parent's nodes");
         let from = child.parent.as_ref().unwrap();
         assert_eq!((&*from.run, from.token, from.attempt, from.depth), ("run", TokenId(4), 2, 1));
+        assert!(from.inherit_artifacts, "the order says so");
         assert_eq!(child, child_start(&parent, order.clone()), "asked for twice it is the same child");
         let other = child_start(&parent, ChildOrder { child: "run.5.1".into(), ..order });
         assert_ne!(child.seed, other.seed, "a hundred children do not retry at once");

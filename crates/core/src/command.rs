@@ -141,7 +141,7 @@ mod tests {
             overrides: Overrides::default(),
             generation: 1,
             tries_before: 4,
-            prices: [("m".into(), Prices { input: 1, output: 2, cached_input: None })].into(),
+            prices: [("m".into(), Prices { input: 1, output: 2, ..Prices::default() })].into(),
             allowance: Allowance::default(),
             may_mutate: false,
             timeout_ms: Some(5),

@@ -54,8 +54,11 @@ pub enum EventKind {
         attempt: u32,
         #[serde(default, skip_serializing_if = "is_default")]
         generation: u32,
+        /// Without what is taken from the context.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         input: Value,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        taken: Vec<TakenPart>,
         #[serde(default, skip_serializing_if = "is_default")]
         reserved: Allowance,
     },

@@ -234,7 +234,7 @@ impl TaskExecution {
     /// What the actions that have ended spent, and how often they were tried beyond the first time.
     pub fn report(self, outcome: TaskOutcome, duration_ms: u64) -> TaskReport {
         let (spend, continued) = (Spend { duration_ms, ..self.spend }, self.machine.into_continued());
-        TaskReport { outcome, spend, tries: self.tries, continued }
+        TaskReport { outcome, spend, tries: self.tries, continued, artifacts: Vec::new() }
     }
 
     /// Steps that failed, and the task went on.

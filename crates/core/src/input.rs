@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::artifact::Artifact;
 use crate::cost::{Allowance, Spend};
 use crate::def::{Estimate, Name, OnExceeded, Prices, is_default};
 use crate::error::Failure;
@@ -143,6 +144,9 @@ pub struct Parent {
     pub attempt: u32,
     /// Of this run; a run that nobody called has depth 0.
     pub depth: u32,
+    /// It reads the parent's artifacts by name too.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub inherit_artifacts: bool,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -154,12 +158,15 @@ pub struct TaskReport {
     /// Steps that failed and whose `on_failure: continue` let the task go on, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub continued: Vec<ContinuedStep>,
+    /// What it kept, in order, if it completed: each is where artifacts are kept before this is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
 }
 
 impl TaskReport {
     /// Of a task that tried nothing twice and went on after no failure.
     pub fn new(outcome: TaskOutcome, spend: Spend) -> TaskReport {
-        TaskReport { outcome, spend, tries: 0, continued: Vec::new() }
+        TaskReport { outcome, spend, tries: 0, continued: Vec::new(), artifacts: Vec::new() }
     }
 }
 

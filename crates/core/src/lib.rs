@@ -87,11 +87,11 @@ pub mod task;
 pub use wonder_graph as graph;
 pub use wonder_graph::schedule;
 pub use wonder_lang::{
-    command_line, cost, def, error, expr, foreign, limits, path, problem, schema, strict_json, template,
-    terms, time, value, visible,
+    artifact, command_line, cost, def, error, expr, foreign, limits, path, problem, schema, strict_json,
+    template, terms, time, value, visible,
 };
 
-pub use child_start::{child_id, child_input, child_refused, child_start, child_unknown};
+pub use child_start::{child_id, child_input, child_refused, child_start, child_unknown, is_within};
 pub use command::Command;
 pub use error::{ErrorKind, Failure};
 pub use event::Event;

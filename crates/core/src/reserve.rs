@@ -1,10 +1,10 @@
 //! What a task, an action and a model call cost at most: what is reserved before a dispatch, what a worker
 //! stops at, and what a plan counts with.
 
-use crate::cost::{Allowance, price_usd_micros};
+use crate::cost::{Allowance, TokenCounts, price_usd_micros};
 use crate::def::{Implementation, LlmCall, ModelProfile, Prices, Text, Tree};
 use crate::graph::{Action, Graph, Task};
-use crate::limits::{IMAGE_TOKENS_RESERVED, MODEL_TURNS_MAX, OUTPUT_TOKENS_RESERVED};
+use crate::limits::{IMAGE_TOKENS_RESERVED, OUTPUT_TOKENS_RESERVED};
 use crate::value::Value;
 
 /// The most that one attempt of a task can cost. `of_call` tells it of a model call: whoever asks knows which
@@ -37,18 +37,16 @@ pub fn worst_try(action: &Action) -> Allowance {
 /// The most that a call can cost which sends so many bytes at first. A prompt has at most as many tokens as
 /// bytes.
 pub fn worst_call(call: &LlmCall, profile: Option<&ModelProfile>, prices: &Prices, bytes: u64) -> Allowance {
-    let turns = if call.tools.is_empty() { 1 } else { u64::from(call.max_turns.unwrap_or(MODEL_TURNS_MAX)) };
     let answer = answer_tokens(call, profile).unwrap_or(OUTPUT_TOKENS_RESERVED);
     let images = (call.images.len() as u64).saturating_mul(IMAGE_TOKENS_RESERVED);
     let bytes = bytes.saturating_add(images);
-    // Each turn of a tool loop sends what came before it again.
-    let again = answer.saturating_mul(turns.saturating_mul(turns.saturating_sub(1)) / 2);
-    let sent = bytes.saturating_mul(turns).saturating_add(again);
-    let answered = answer.saturating_mul(turns);
+    // All of it may be put into the provider's cache.
+    let dearest = Prices { input: prices.input_max(), ..*prices };
+    let counts = TokenCounts { input: bytes, output: answer, ..TokenCounts::default() };
     Allowance {
-        usd_micros: price_usd_micros(prices, sent, 0, answered),
-        tokens: sent.saturating_add(answered),
-        calls: turns,
+        usd_micros: price_usd_micros(&dearest, counts),
+        tokens: bytes.saturating_add(answer),
+        calls: 1,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::event::BranchRef;
 use crate::expr::{Read, Scope};
 use crate::graph::Graph;
-use crate::path::{Root, Target};
+use crate::path::{Root, Target, Way};
 use crate::state::{Base, Group, State, Token};
 use crate::value::{Map, Value};
 
@@ -277,12 +277,12 @@ fn outward<'a>(base: &'a Arc<Base>, find: impl Fn(&'a Base) -> Option<&'a Value>
 /// What stands at `path` once `pending` is written over `before`.
 fn overlay(before: Option<Value>, path: &[Arc<str>], pending: &Pending) -> Option<Value> {
     let to = &pending.to.path;
-    if path.starts_with(to) {
+    if pending.to.way == Way::Replace && path.starts_with(to) {
         return pending.value.get_path(&path[to.len()..]).cloned();
     }
     if to.starts_with(path) {
-        let mut value = before.unwrap_or_else(Value::empty_map);
-        value.set_path(&to[path.len()..], pending.value.clone());
+        let mut value = before.unwrap_or_default();
+        pending.to.add(value.entry_mut(&to[path.len()..]), pending.value.clone());
         return Some(value);
     }
     before

@@ -11,6 +11,7 @@ use crate::command::Overrides;
 use crate::def::{ModelProfile, Name, OnFailure, StepVerdict};
 use crate::error::{ErrorKind, Failure};
 use crate::expr::{EvalError, Scope};
+use crate::graph::tools::Offer;
 use crate::graph::{Action, Assertion, AssertionTest, Coordinated, Step, StepInput, Task, Work, WriteTo};
 use crate::input::{ContinuedStep, TaskOutcome};
 use crate::path::Root;
@@ -51,23 +52,6 @@ pub struct ActionCall {
 }
 
 impl ActionCall {
-    /// A call of a tool that this call makes: the `number`-th, from 1, so that a tool called twice has two
-    /// effects. The arguments are checked against what the tool requires.
-    pub fn of_tool(&self, number: u32, tool: &Arc<Action>, arguments: Value) -> Result<ActionCall, Failure> {
-        assert!(number > 0, "0 is the step's own call");
-        if let Some(schema) = &tool.requires {
-            violated(&format!("the arguments of {}", tool.name), schema.check(&arguments))?;
-        }
-        Ok(ActionCall {
-            step: self.step.clone(),
-            number,
-            action: tool.clone(),
-            scope: template_scope(&arguments, true),
-            input: arguments,
-            overrides: Overrides::default(),
-        })
-    }
-
     /// The model profile that the call uses, with what responses to failures changed; None if it names
     /// none, or is no model call.
     pub fn profile(&self) -> Option<(&Name, &ModelProfile)> {
@@ -75,10 +59,10 @@ impl ActionCall {
         call.profile(self.overrides.model.as_ref(), self.overrides.downgrades)
     }
 
-    /// The tools that the call offers, with what responses to failures changed.
-    pub fn tools(&self) -> Vec<&Arc<Action>> {
+    /// What the call offers its model, with what responses to failures changed.
+    pub fn offers(&self) -> Vec<Offer> {
         let Some(Work::LlmCall(call)) = &self.action.work else { return Vec::new() };
-        call.tools(self.overrides.tools.as_deref())
+        call.offers(self.overrides.tools.as_deref())
     }
 }
 
@@ -222,18 +206,22 @@ impl TaskMachine {
                 scope.set_path(&["result".into()], result.clone());
                 for write in writes {
                     let value = write.value.eval(&Roots(&scope)).map_err(expression_error)?;
-                    self.write(write, value);
+                    self.write(write, value)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn write(&mut self, write: &WriteTo, value: Value) {
+    fn write(&mut self, write: &WriteTo, value: Value) -> Result<(), Failure> {
         let root = if write.target.root == Root::State { "state" } else { "output" };
         self.wrote_output |= root == "output";
         let path: Vec<Name> = std::iter::once(root.into()).chain(write.target.path.iter().cloned()).collect();
-        self.context.set_path(&path, value);
+        if write.target.add(self.context.entry_mut(&path), value) {
+            return Ok(());
+        }
+        let message = format!("{}: only a list can be appended to, and with `[*]` only a list", write.target);
+        Err(Failure::new(ErrorKind::ContractViolation, message))
     }
 
     /// `update_context` in a task: in order, each seeing those before it.
@@ -242,7 +230,7 @@ impl TaskMachine {
         for write in set {
             let value = write.value.eval(&Roots(&self.context)).map_err(expression_error)?;
             values.set_path(&write.target.path, value.clone());
-            self.write(write, value);
+            self.write(write, value)?;
         }
         Ok(values)
     }
@@ -362,7 +350,8 @@ pub(crate) fn expression_error(error: EvalError) -> Failure {
 }
 
 /// A failed check as a `contract_violation` that says what broke which rule.
-pub(crate) fn violated(what: &str, checked: Result<(), Vec<Violation>>) -> Result<(), Failure> {
+/// A value that breaks its schema, as a failure.
+pub fn violated(what: &str, checked: Result<(), Vec<Violation>>) -> Result<(), Failure> {
     checked.map_err(|violations| {
         let all: Vec<String> = violations.iter().map(ToString::to_string).collect();
         let details = Value::map([("violations", Value::list(all.iter().map(|v| Value::from(v.as_str()))))]);

@@ -49,6 +49,11 @@ pub enum Cause {
         run: String,
         token: u64,
     },
+    /// Neither the run nor one that it called has such an artifact.
+    NoSuchArtifact {
+        run: String,
+        artifact: String,
+    },
     /// The run's log has no such event: it begins with 1 and ends with `last`.
     NoSuchEvent {
         run: String,
@@ -72,6 +77,20 @@ pub enum Cause {
     /// Nobody waits for this event, and it was not to be kept.
     NobodyWaits {
         event: String,
+    },
+    /// Neither the run nor a live one below it takes messages.
+    TakesNoMessage {
+        run: String,
+    },
+    /// Several runs below it take messages: the node that called each, and its id.
+    SeveralTakeMessages {
+        run: String,
+        takers: Vec<(String, String)>,
+    },
+    /// The run has called nobody at this node who is still at work.
+    NobodyCalledAt {
+        run: String,
+        node: String,
     },
     /// What was typed has a secret in it, and would be stored as it is.
     SecretTyped {
@@ -249,6 +268,11 @@ impl EngineError {
             .because(Cause::NoSuchVisit { run: run.to_owned(), token })
     }
 
+    pub fn no_such_artifact(run: &str, artifact: &str) -> EngineError {
+        EngineError::new(ErrorCode::NotFound, format!("run {run} has no artifact {artifact}"))
+            .because(Cause::NoSuchArtifact { run: run.to_owned(), artifact: artifact.to_owned() })
+    }
+
     pub fn no_such_event(run: &str, seq: u64, last: u64) -> EngineError {
         let message = format!("run {run} has no event {seq}: it has events 1 to {last}");
         EngineError::new(ErrorCode::NotFound, message).because(Cause::NoSuchEvent {
@@ -279,6 +303,31 @@ impl EngineError {
         EngineError::new(ErrorCode::Storage, message)
             .help("If it is stopped, let it go on or end it; its runs are safe.")
             .because(Cause::OwnerSilent { process })
+    }
+
+    pub fn takes_no_message(run: &str) -> EngineError {
+        let message = format!("run {run} takes no message, and no live run that it called does");
+        EngineError::new(ErrorCode::Conflict, message)
+            .help("Nothing was changed. A run takes messages while it is live and a node of its workflow awaits the event `tell`.")
+            .because(Cause::TakesNoMessage { run: run.to_owned() })
+    }
+
+    pub fn several_take_messages(run: &str, takers: Vec<(String, String)>) -> EngineError {
+        let each = takers.iter().map(|(node, id)| format!("{run}/{node} ({id})"));
+        let message =
+            format!("several runs below {run} take messages: {}", each.collect::<Vec<_>>().join(", "));
+        EngineError::new(ErrorCode::Ambiguous, message)
+            .help("Name one of them: RUN/node, or its id.")
+            .because(Cause::SeveralTakeMessages { run: run.to_owned(), takers })
+    }
+
+    pub fn nobody_called_at(run: &str, node: &str, live: &[String]) -> EngineError {
+        let known = match live {
+            [] => "it has called no run that is still live".to_owned(),
+            live => format!("live runs were called at {}", live.join(", ")),
+        };
+        EngineError::new(ErrorCode::NotFound, format!("run {run} has called nobody at {node}: {known}"))
+            .because(Cause::NobodyCalledAt { run: run.to_owned(), node: node.to_owned() })
     }
 
     /// `what`: `the input`, `the answer`, `the event`.

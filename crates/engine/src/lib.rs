@@ -18,11 +18,13 @@ use std::pin::Pin;
 
 pub use error::{Cause, EngineError, ErrorCode};
 pub use request::{
-    Act, Answer, Filter, Follow, Fork, Request, Response, RunOptions, Signal, Start, Workflow,
+    Act, Answer, Filter, Follow, Fork, Listen, Request, Response, RunOptions, Signal, Start, TELL_EVENT,
+    Tell, Workflow, takes_event,
 };
 pub use view::{
-    EdgeView, Forked, GateDetails, GateView, GraphView, LogLine, LogStream, NodeKind, NodeView, Progress,
-    RunRow, RunView, SpreadView, Status, StoredStep, Updates, VisitView, WaitView, Why, WhyReason, extended,
+    ArtifactPiece, ArtifactView, EdgeView, Forked, GateDetails, GateView, GraphView, Heard, LogLine,
+    LogStream, NodeKind, NodeView, Progress, RunRow, RunView, SpreadView, Status, StoredStep, TextPiece,
+    Updates, VisitView, WaitView, Why, WhyReason, extended,
 };
 
 use wonder_core::def::{Estimate, Name};
@@ -66,6 +68,8 @@ typed! {
     answer(answer: Answer) -> Box<RunView> = Request::Answer(answer) => Run;
     #[doc = "Tells a run of an outside event."]
     signal(signal: Signal) -> Box<RunView> = Request::Signal(signal) => Run;
+    #[doc = "Gives whoever works in a run a message."]
+    tell(tell: Tell) -> Box<RunView> = Request::Tell(tell) => Run;
     #[doc = "A run as it is now."]
     find(run: String) -> Box<RunView> = Request::Find { run } => Run;
     #[doc = "A run as it was after one of its events; the first is number 1."]
@@ -80,6 +84,8 @@ typed! {
     gate(gate: String) -> Box<GateDetails> = Request::Gate { gate } => Gate;
     #[doc = "Events and lines of output after the given places; waits for the first of them if told to."]
     follow(follow: Follow) -> Updates = Request::Follow(follow) => Updates;
+    #[doc = "Text of models as it comes, of a run and those it called; waits for the first of it if told to."]
+    listen(listen: Listen) -> Heard = Request::Listen(listen) => Heard;
     #[doc = "What each live token of a run, and of its children, waits for."]
     why(run: String) -> Vec<Why> = Request::Why { run } => Why;
     #[doc = "Waits until a run has ended, or only waits for people or outside events; or until the time is over."]
@@ -91,4 +97,9 @@ typed! {
     #[doc = "Whether the workflows of a file are those that a run goes by."]
     same_definition(run: String, workflows: Vec<Workflow>) -> bool =
         Request::SameDefinition { run, workflows } => Same;
+    #[doc = "What a run and those it called have kept, the oldest first."]
+    artifacts(run: String) -> Vec<ArtifactView> = Request::Artifacts { run } => Artifacts;
+    #[doc = "Some bytes of an artifact of a run or of those it called, by name or address; none at its end."]
+    artifact_piece(run: String, artifact: String, offset: u64) -> Box<ArtifactPiece> =
+        Request::ArtifactPiece { run, artifact, offset } => ArtifactPiece;
 }

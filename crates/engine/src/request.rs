@@ -6,11 +6,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use wonder_core::def::{Bundle, Estimate, Name};
 use wonder_core::event::TokenId;
-use wonder_core::graph::Graph;
+use wonder_core::graph::{Coordinated, Graph, Node};
 use wonder_core::limits::Limits;
 use wonder_core::{Time, Value};
 
-use crate::view::{GateDetails, GateView, RunRow, RunView, Status, Updates, VisitView, Why};
+use crate::view::{
+    ArtifactPiece, ArtifactView, GateDetails, GateView, Heard, RunRow, RunView, Status, Updates, VisitView,
+    Why,
+};
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -26,6 +29,7 @@ pub enum Request {
     Fork(Box<Fork>),
     Answer(Answer),
     Signal(Signal),
+    Tell(Tell),
     Find {
         run: String,
     },
@@ -48,6 +52,8 @@ pub enum Request {
         gate: String,
     },
     Follow(Follow),
+    /// Text of models as it comes.
+    Listen(Listen),
     Why {
         run: String,
     },
@@ -67,6 +73,17 @@ pub enum Request {
     Learnt {
         workflow: String,
     },
+    /// What a run and those it called have kept.
+    Artifacts {
+        run: String,
+    },
+    /// Some bytes of an artifact, from a place on.
+    ArtifactPiece {
+        run: String,
+        /// A name, of which the newest is meant, or an address: `blake3:` and a hash.
+        artifact: String,
+        offset: u64,
+    },
 }
 
 impl Request {
@@ -79,6 +96,7 @@ impl Request {
             Request::Act { request_id, .. } => Some(request_id),
             Request::Answer(answer) => Some(&mut answer.request_id),
             Request::Signal(signal) => Some(&mut signal.request_id),
+            Request::Tell(tell) => Some(&mut tell.request_id),
             Request::Find { .. }
             | Request::FindAt { .. }
             | Request::Visit { .. }
@@ -86,11 +104,14 @@ impl Request {
             | Request::Gates { .. }
             | Request::Gate { .. }
             | Request::Follow(_)
+            | Request::Listen(_)
             | Request::Why { .. }
             | Request::Wait { .. }
             | Request::Definition { .. }
             | Request::SameDefinition { .. }
-            | Request::Learnt { .. } => None,
+            | Request::Learnt { .. }
+            | Request::Artifacts { .. }
+            | Request::ArtifactPiece { .. } => None,
         }
     }
 }
@@ -104,10 +125,13 @@ pub enum Response {
     Gates(Vec<GateView>),
     Gate(Box<GateDetails>),
     Updates(Updates),
+    Heard(Heard),
     Why(Vec<Why>),
     Definition(Workflow),
     Same(bool),
     Learnt(BTreeMap<Name, Estimate>),
+    Artifacts(Vec<ArtifactView>),
+    ArtifactPiece(Box<ArtifactPiece>),
 }
 
 /// A workflow with all it names: what a definition is when it travels.
@@ -238,6 +262,44 @@ pub struct Signal {
     pub keep: bool,
 }
 
+/// A message to whoever works in a run: the event `tell`, to the run itself if it takes that, else to the one live run
+/// below it that does.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Tell {
+    /// See [`Request::id_mut`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// A run, or `RUN/node`: the run that this node of it has called.
+    pub run: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// It is to stop with what it has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop: bool,
+    pub by: String,
+}
+
+/// The event that a message is.
+pub const TELL_EVENT: &str = "tell";
+
+impl Tell {
+    /// What the event carries: `{text, by}`, and `stop` if it is to stop.
+    pub fn payload(&self) -> Value {
+        let text = self.text.as_deref().map(|text| ("text", Value::str(text)));
+        let stop = self.stop.then_some(("stop", Value::Bool(true)));
+        Value::map(text.into_iter().chain(stop).chain([("by", Value::str(&*self.by))]))
+    }
+}
+
+/// Whether runs of a workflow take an event: a node of it awaits that by its name.
+pub fn takes_event(graph: &Graph, event: &str) -> bool {
+    let mut actions = graph.nodes.iter().filter_map(Node::task).flat_map(|task| &task.steps);
+    actions.any(|step| match &step.action.coordinated {
+        Some(Coordinated::WaitEvent(wait)) => wait.event.is_plain() && wait.event.text() == event,
+        _ => false,
+    })
+}
+
 /// Which runs to list, the newest first. What is absent does not matter.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
@@ -276,4 +338,15 @@ pub struct Follow {
     pub wait_ms: u64,
     /// At most so many events, so many lines and so many steps.
     pub limit: Option<u32>,
+}
+
+/// Where a listener stands. What nobody listens to is kept nowhere; what came faster than it was asked for is lost.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Listen {
+    /// Text of this run and of those it called.
+    pub run: String,
+    /// The cursor of the last answer; 0 at first.
+    pub after: u64,
+    pub wait_ms: u64,
 }

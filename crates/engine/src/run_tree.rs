@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::timeline::{Timeline, Visit};
 use crate::{Engine, Follow, Reply};
+use wonder_core::cost::Spend;
 use wonder_core::event::{BranchRef, Event, EventKind, NewChild, TokenId};
 use wonder_core::graph::names::{DagPart, dag_part};
 use wonder_core::{TokenStatus, Value};
@@ -64,6 +65,31 @@ impl RunTree {
 
     pub fn root(&self) -> &Timeline {
         &self.runs[&self.root]
+    }
+
+    /// What a run has spent so far, with what those have that it called and has not heard the end of.
+    pub fn spend(&self, run: &str) -> Spend {
+        let Some(timeline) = self.runs.get(run) else { return Spend::default() };
+        let mut spend = timeline.spend.clone();
+        for visit in timeline.visits.values().filter(|visit| visit.child.is_some()) {
+            spend.add(&self.spend_out(visit));
+        }
+        spend
+    }
+
+    /// The same of one visit.
+    pub fn spend_at(&self, visit: &Visit) -> Spend {
+        let mut spend = visit.spend.clone();
+        spend.add(&self.spend_out(visit));
+        spend
+    }
+
+    /// Of runs that it called and that have not told what they spent.
+    fn spend_out(&self, visit: &Visit) -> Spend {
+        let mut spend = Spend::default();
+        let out = visit.history.iter().filter(|attempt| attempt.ended_at.is_none());
+        out.filter_map(|attempt| attempt.child.as_ref()).for_each(|child| spend.add(&self.spend(child)));
+        spend
     }
 
     /// How far each run has been read.

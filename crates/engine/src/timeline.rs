@@ -23,10 +23,12 @@ use wonder_core::command::Overrides;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::Name;
 use wonder_core::event::{
-    BranchRef, Event, EventKind, EventWait, GateId, GroupId, PauseReason, Report, RunChange, TokenId,
+    BranchRef, Event, EventKind, EventWait, GateId, GroupId, PauseReason, Report, RunChange, TakenPart,
+    TokenId,
 };
 use wonder_core::input::StartRun;
 use wonder_core::state::{Metrics, Raised};
+use wonder_core::value::Value;
 use wonder_core::{RunStatus, Time, TokenStatus};
 
 #[derive(Clone, Debug, Default)]
@@ -138,8 +140,8 @@ impl Timeline {
             }
             EventKind::RunReleased => (self.status, self.started_at) = (RunStatus::Running, now.at),
             EventKind::TokenCreated(new) => self.token_created(new, now),
-            EventKind::TaskDispatched { token, attempt, reserved, input, .. } => {
-                self.dispatched(*token, *attempt, *reserved, input, now);
+            EventKind::TaskDispatched { token, attempt, reserved, input, taken, .. } => {
+                self.dispatched(*token, *attempt, *reserved, shown_input(input, taken), now);
             }
             EventKind::TaskRetrying(new) => self.retrying(new, now),
             EventKind::TaskCompleted { token, result, then, report, .. } => {
@@ -181,7 +183,7 @@ impl Timeline {
             EventKind::TokenReleased { token, resumed, .. } => self.token_released(*token, *resumed, now),
             EventKind::ChildStarted(new) => self.child_started(new, now),
             EventKind::ChildCompleted { token, attempt, spend, .. } => {
-                self.reported(*token, *attempt, &Report { spend: spend.clone(), tries: 0 }, now);
+                self.reported(*token, *attempt, &Report { spend: spend.clone(), ..Report::default() }, now);
             }
             EventKind::RunMutated { token, reason, what } => self.mutated(*token, reason, what, now),
             EventKind::BudgetWarning { node, spent } => {
@@ -332,4 +334,13 @@ impl Timeline {
         let what = BudgetChange::Raised { usd_micros: *usd_micros, whole: *whole };
         self.budget_event(node.as_ref(), what, now);
     }
+}
+
+/// An input for people: what was taken from the context says from where.
+fn shown_input(input: &Value, taken: &[TakenPart]) -> Value {
+    let mut shown = input.clone();
+    for part in taken {
+        shown.set_path(&part.at, Value::map([("$from", Value::from(part.from.join(".")))]));
+    }
+    shown
 }

@@ -1,6 +1,7 @@
 //! Runs, visits, gates and graphs as people and programs see them: plain data that serialises.
 
 mod graph;
+mod streamed;
 mod visit;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::fmt;
 
 pub use graph::{EdgeView, GraphView, NodeKind, NodeView, SpreadView, extended};
 use serde::{Deserialize, Serialize};
+pub use streamed::{Heard, TextPiece};
 pub use visit::{GateDetails, VisitView};
 use wonder_core::error::Failure;
 use wonder_core::event::{Event, GateKind, TokenId};
@@ -18,6 +20,31 @@ use wonder_core::{Run, RunStatus, Time, Value};
 use crate::ahead::ahead;
 use crate::run_tree::visit_label;
 use crate::timeline::{Timeline, Visit};
+
+/// Something that a run has kept.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct ArtifactView {
+    pub run: String,
+    pub name: String,
+    /// Of which type, if it was written as one.
+    #[serde(rename = "type")]
+    pub artifact_type: Option<String>,
+    pub media_type: String,
+    pub bytes: u64,
+    /// `blake3:` and a hash: where what is in it is kept.
+    pub artifact: String,
+    /// The visit whose task kept it, with its branch.
+    pub node: String,
+    pub at: Time,
+}
+
+/// Some bytes of an artifact.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct ArtifactPiece {
+    pub artifact: ArtifactView,
+    /// In base64; empty at its end.
+    pub base64: String,
+}
 
 /// A run's status as it is shown: the core's, and `waiting`, which is derived.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -169,6 +196,9 @@ pub struct RunView {
     pub quiet: bool,
     pub metrics: Metrics,
     pub duration_ms: u64,
+    /// Calls of models that nobody knows the price of: what they cost is in no sum of dollars.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unpriced_calls: u64,
     /// Its budget, if it has one, in micro-dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd_micros: Option<u64>,
@@ -223,6 +253,8 @@ pub enum WhyReason {
     Concurrency { holders: Vec<String> },
     /// Its project has spent its budget.
     Project { project: String, message: String },
+    /// A task of it waits until the `rate` of a model profile lets its call go out.
+    Rate { token: TokenId, profile: String },
     /// It has ended, and this failed: one visit of one node, or the run as a whole.
     Failed {
         /// With its branch.

@@ -4,6 +4,7 @@
 
 mod absent;
 mod actions;
+mod artifacts;
 mod commands;
 mod fields;
 mod joins;
@@ -134,6 +135,7 @@ pub(super) fn check<'a>(
     check.models();
     check.actions();
     bundle.prompts.values().for_each(|prompt| check.prompt(prompt));
+    bundle.artifact_types.values().for_each(|of| check.artifact_type(of));
     let known = check.known_run(shape, mutations);
     let mut checker = Checker { check, shape, flow, scopes, known };
     checker.whole();
@@ -332,8 +334,9 @@ impl<'a> Check<'a> {
         what: &str,
         known: impl IntoIterator<Item = &'n str>,
     ) {
+        let a = if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
         let mut problem = Problem::error(code, text.spot, format!("there is no {what} `{text}`"))
-            .label(format!("expected the name of a {what}"));
+            .label(format!("expected the name of {a} {what}"));
         if self.suggestions_left > 0 {
             self.suggestions_left -= 1;
             let mut known = known.into_iter().peekable();
@@ -341,7 +344,7 @@ impl<'a> Check<'a> {
                 None => format!("this workflow has no {what}s"),
                 Some(_) => match nearest(&text.text, known) {
                     Some(name) => format!("did you mean `{name}`?"),
-                    None => format!("define a {what} `{text}`, or name one that exists"),
+                    None => format!("define {a} {what} `{text}`, or name one that exists"),
                 },
             });
         }

@@ -74,12 +74,15 @@ codes! {
     MUTATION_BAD_TRANSITION = "E0172", "an added transition starts elsewhere";
     MUTATION_TWICE = "E0173", "a second validator or review";
     NOT_COMPILED = "E0180", "a definition that cannot be compiled";
+    UNKNOWN_ARTIFACT_TYPE = "E0190", "unknown artifact type";
+    BAD_ARTIFACT = "E0191", "an artifact that cannot be called or read so";
     NO_DEFAULT = "W0201", "no default transition";
     UNJOINED_WRITES = "W0202", "writes that stay in their branch";
     CLEAR_SECRET = "W0203", "a secret in clear";
     NO_TIMEOUT = "W0204", "an external action without a timeout";
     PERHAPS_NEVER_WRITTEN = "W0205", "a part of `state` that perhaps nobody writes";
     UNDECLARED_FIELD = "W0206", "a field that is not declared and looks like a slip";
+    UNDESCRIBED_TOOL = "W0207", "a tool without a description";
     IDLE_RETRY = "W0210", "a `retry` that nothing can trigger";
     NO_RETRY = "W0211", "`on_failure: retry` in a task without `retry`";
 }

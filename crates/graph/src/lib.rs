@@ -24,6 +24,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 mod texts;
+pub mod tools;
 mod work;
 
 pub use compile::CannotCompile;
@@ -137,6 +138,8 @@ pub struct Node {
     pub budget: Option<Budget>,
     pub may_mutate: Option<MayMutate>,
     pub estimate: Option<Estimate>,
+    /// How often a lineage may come here.
+    pub max_visits: Option<Bound>,
     /// The dag unit it belongs to.
     pub unit: Option<UnitIx>,
     /// A validator or review that a mutation put behind this node: completed tokens go there first.
@@ -201,9 +204,36 @@ pub struct Transition {
     pub on: On,
     pub condition: Option<Expr>,
     pub spread: Option<Spread>,
-    pub max_iterations: Option<u32>,
+    pub max_iterations: Option<Bound>,
     /// Arrives at the fan-in of a group: the innermost, or the one named.
     pub sync: Option<Sync>,
+}
+
+/// How often something may be: a count, or what an expression gives when it is asked for.
+#[derive(Clone, Debug)]
+pub enum Bound {
+    Count(u32),
+    Expr(Expr),
+}
+
+impl Bound {
+    /// Where it is the same in every run.
+    pub fn count(&self) -> Option<u32> {
+        match self {
+            Bound::Count(count) => Some(*count),
+            Bound::Expr(_) => None,
+        }
+    }
+}
+
+/// For people: `3`, or the expression.
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bound::Count(count) => count.fmt(f),
+            Bound::Expr(expr) => f.write_str(expr.text()),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

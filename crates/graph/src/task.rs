@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use wonder_lang::def::{ActionDef, Effect, GateTimeout, Name, OnFailure, Retry, RetryOn, StepVerdict};
+use wonder_lang::def::{ActionDef, Effect, GateTimeout, Name, OnFailure, Retry, RetryOn, StepVerdict, Take};
 use wonder_lang::expr::{Expr, Read};
 use wonder_lang::schema::Schema;
 use wonder_lang::template::Template;
 use wonder_lang::value::Value;
 
-use crate::{MapTree, SecretReads, Work, WriteTo};
+use crate::{MapTree, SecretReads, TemplateTree, Work, WriteTo};
 
 /// A task, compiled. The worker and the coordinator run it by the core's `TaskMachine`.
 #[derive(Clone, Debug)]
@@ -72,7 +72,6 @@ pub struct Action {
     pub def: Arc<ActionDef>,
     pub requires: Option<Schema>,
     pub produces: Option<Schema>,
-    /// Its own; with tools, the strongest of it and theirs.
     pub effect: Effect,
     /// What the coordinator needs of it, compiled; None for a worker's action.
     pub coordinated: Option<Coordinated>,
@@ -109,6 +108,8 @@ pub struct GateSpec {
     pub title: Template,
     pub body: Option<Template>,
     pub form: Option<Schema>,
+    /// What gives the form, if it is not the same in every run.
+    pub form_from: Option<Expr>,
     pub assignees: Vec<Template>,
     pub quorum: Option<u32>,
     pub timeout_ms: Option<u64>,
@@ -121,6 +122,8 @@ pub struct GateSpec {
 #[derive(Clone, Debug)]
 pub struct CallSpec {
     pub workflow: CalleeSpec,
+    /// The child's input, if it is not the mapped one.
+    pub with: Option<TemplateTree>,
     pub catch: bool,
     pub inherit_timeout: bool,
     pub inherit_artifacts: bool,
@@ -138,6 +141,7 @@ pub enum CalleeSpec {
 pub struct WaitSpec {
     pub event: Template,
     pub key: Option<Expr>,
+    pub take: Take,
     pub timeout_ms: Option<u64>,
     /// What the wait gives when its time is over; None: it fails.
     pub default: Option<Value>,

@@ -4,14 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wonder_lang::def::{Caching, Isolation, MockUsage, ModelProfile, Name, Reasoning, ShellLimits};
+use wonder_lang::def::{
+    Caching, Isolation, MockUsage, ModelProfile, Name, OnViolation, Reasoning, ShellLimits,
+};
 use wonder_lang::error::ErrorKind;
 use wonder_lang::expr::EvalError;
 use wonder_lang::schema::Schema;
 use wonder_lang::template::{Budget, Template};
 use wonder_lang::value::{Map, Value};
 
-use crate::Action;
+use crate::tools::{Offer, Tool, judged};
 
 /// The action of a worker, by kind.
 #[derive(Clone, Debug)]
@@ -156,9 +158,18 @@ pub struct McpCall {
 #[derive(Clone, Debug)]
 pub struct ArtifactSpec {
     pub artifact_type: Option<Template>,
+    /// Those that it may name, by name.
+    pub types: BTreeMap<Name, ArtifactTypeSpec>,
     pub name: Template,
     pub content: Option<TemplateTree>,
     pub path: Option<Template>,
+}
+
+/// A type of artifacts, compiled.
+#[derive(Clone, Debug)]
+pub struct ArtifactTypeSpec {
+    pub media_type: Option<Name>,
+    pub schema: Option<Schema>,
 }
 
 /// A model call with everything its names stand for.
@@ -175,22 +186,24 @@ pub struct ModelCall {
     pub prompt_spec: Option<PromptUse>,
     pub messages: Option<TemplateTree>,
     pub output_schema: Option<Schema>,
-    /// The names of the tools it offers, in the order written.
-    pub offered: Vec<Name>,
+    /// The tools it offers, in the order written.
+    pub offered: Vec<Offer>,
+    pub tool_choice: Option<Template>,
+    pub on_violation: OnViolation,
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
     pub stop: Vec<Name>,
     pub reasoning: Option<Reasoning>,
     pub cache: Caching,
-    /// Paths and URLs.
+    /// Paths, URLs and artifacts.
     pub images: Vec<Template>,
 }
 
-/// Every model profile and every tool of a workflow, by name. The calls of a workflow share one.
+/// Every model profile and every action of a workflow that could be a tool, by name. The calls of a workflow share one.
 #[derive(Clone, Debug, Default)]
 pub struct ModelTable {
     pub profiles: BTreeMap<Name, ModelProfile>,
-    pub tools: BTreeMap<Name, Arc<Action>>,
+    pub tools: BTreeMap<Name, Tool>,
     /// The texts of the profiles that have any.
     pub texts: BTreeMap<Name, ProfileTexts>,
 }
@@ -222,9 +235,30 @@ impl ModelCall {
         self.table.profiles.get_key_value(name)
     }
 
-    /// The tools to offer: those put in place of the written ones, if any.
-    pub fn tools(&self, instead: Option<&[Name]>) -> Vec<&Arc<Action>> {
-        instead.unwrap_or(&self.offered).iter().filter_map(|name| self.table.tools.get(name)).collect()
+    /// What the answer has to fit: what the call says, else its prompt spec.
+    pub fn answer_schema(&self) -> Option<&Schema> {
+        let of_spec = || self.prompt_spec.as_ref().and_then(|spec| spec.produces.as_ref());
+        self.output_schema.as_ref().or_else(of_spec)
+    }
+
+    /// What to offer: what was put in place of what is written, if anything.
+    pub fn offers(&self, instead: Option<&[Name]>) -> Vec<Offer> {
+        let Some(names) = instead else { return self.offered.clone() };
+        let tools = names.iter().filter_map(|name| self.table.tools.get(name));
+        tools.map(|tool| Offer::Tool(Box::new(tool.clone()))).collect()
+    }
+
+    /// The result of the call: what was said, with what is known of the tools that are called, and where it asks for
+    /// them the violations of its schema.
+    pub fn result(&self, said: Value, tools: &[Tool], violations: Vec<String>) -> Value {
+        let mut result = said;
+        let calls = result.get("tool_calls").cloned().unwrap_or_default();
+        result.set_path(&["tool_calls".into()], judged(&calls, tools));
+        if self.on_violation == OnViolation::Return {
+            let violations = Value::list(violations.into_iter().map(Value::from));
+            result.set_path(&["violations".into()], violations);
+        }
+        result
     }
 }
 

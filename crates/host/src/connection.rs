@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{RwLock, oneshot};
 use wonder_actions::Worker;
+use wonder_artifacts::Collected;
 use wonder_engine::{Cause, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response, RunView};
 
+use crate::artifacts;
 use crate::driver::{Driver, DriverSetup, HostEvent, Inbox, ProjectBudgets, Queue, Settled, closing, queue};
 use crate::embedded::{Drive, Embedded};
 use crate::executor::{Executor, ExecutorSetup};
@@ -159,6 +161,19 @@ impl Connection {
         let (reply, settled) = oneshot::channel();
         owned.driver.send(HostEvent::Settle(reply));
         settled.await.map_err(|_| closing())
+    }
+
+    /// Removes the files of artifacts that no run refers to any more, unless they are younger than the grace: see
+    /// [`crate::COLLECT_GRACE`]. Only the process that owns the database can know that.
+    pub async fn collect_artifacts(&self, grace: Duration) -> Reply<Collected> {
+        let access = self.access.read().await;
+        let Access::Owning(_) = &*access else {
+            let message = "another process owns the database, and only that one collects artifacts";
+            return Err(EngineError::new(ErrorCode::Unsupported, message));
+        };
+        let (home, store) = (self.options.home.clone(), self.options.artifacts.clone());
+        let collected = tokio::task::spawn_blocking(move || artifacts::collect(&home, &store, grace)).await;
+        collected.map_err(|error| EngineError::internal(format!("collecting broke: {error}")))?
     }
 
     pub async fn close(self, leaving: Leaving) {
@@ -385,7 +400,9 @@ fn driver(
     }
     // Through its socket any workflow could be started, in its database all of them can be read.
     let home = std::path::absolute(&options.home).unwrap_or_else(|_| options.home.clone());
-    worker.hidden.extend([home, lock::socket_path(&options.home)?]);
+    let artifacts = options.artifacts.directory().to_owned();
+    worker.hidden.extend([home, lock::socket_path(&options.home)?, artifacts]);
+    worker.artifacts = Some(crate::artifacts::for_worker(options));
     let executor = Executor::new(ExecutorSetup {
         runtime: tokio::runtime::Handle::current(),
         grace: Duration::from_millis(options.worker.grace_ms),
@@ -394,6 +411,7 @@ fn driver(
         queue_timeout: options.queue_timeout_ms.map(Duration::from_millis),
         driver: queue,
         clock: options.clock.clone(),
+        shared: shared.clone(),
         performer: options.performer.clone(),
         waits_for_commands,
     });

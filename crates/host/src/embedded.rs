@@ -42,6 +42,7 @@ impl Embedded {
             Embedded::Ask { request: Request::Wait { wait_ms, .. }, .. } => *wait_ms,
             Embedded::Ask { request: Request::Start(start), .. } => start.wait_ms,
             Embedded::Ask { request: Request::Follow(follow), .. } => follow.wait_ms,
+            Embedded::Ask { request: Request::Listen(listen), .. } => listen.wait_ms,
             _ => 0,
         }
     }
@@ -59,6 +60,7 @@ impl Embedded {
                         | Request::Fork(_)
                         | Request::Answer(_)
                         | Request::Signal(_)
+                        | Request::Tell(_)
                 );
                 sets_going && *drive == Drive::On
             }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -17,18 +17,19 @@ use line::Line;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use wonder_actions::{Job, OutputLine, Sink, Stream, Worker};
+use wonder_actions::{Job, OutputLine, Sink, Stream, TextDelta, Worker};
 use wonder_core::command::TaskOrder;
 use wonder_core::def::{Effect, Name};
 use wonder_core::event::TokenId;
 use wonder_core::graph::{Coordinated, Task, Work};
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_core::template::Template;
-use wonder_engine::{LogLine, LogStream};
+use wonder_engine::{LogLine, LogStream, TextPiece};
 
 use crate::clock::Clock;
 use crate::driver::{Go, HostEvent, Queue, TaskKey, unbegun};
 use crate::performer::{OrderedTask, TaskPerformer};
+use crate::shared::Shared;
 
 /// Lines one attempt may say; what comes after is counted, not kept.
 const LINES_MAX: u32 = 10_000;
@@ -51,6 +52,7 @@ pub(crate) struct Executor {
     /// Commands of an owner before us may still live: what they do is not to be done twice at once.
     waits_for_commands: bool,
     clock: Clock,
+    shared: Shared,
     /// Performs tasks instead of the worker.
     performer: Option<Arc<dyn TaskPerformer>>,
     /// Tasks with effect `once` for it, until it is recorded that they begin.
@@ -84,6 +86,7 @@ pub(crate) struct ExecutorSetup {
     pub(crate) grace: Duration,
     pub(crate) driver: Queue,
     pub(crate) clock: Clock,
+    pub(crate) shared: Shared,
     pub(crate) performer: Option<Arc<dyn TaskPerformer>>,
     pub(crate) waits_for_commands: bool,
 }
@@ -91,7 +94,7 @@ pub(crate) struct ExecutorSetup {
 impl Executor {
     pub(crate) fn new(setup: ExecutorSetup) -> Executor {
         let ExecutorSetup { runtime, worker, tasks_max, queue_timeout, grace, driver, .. } = setup;
-        let ExecutorSetup { clock, performer, waits_for_commands, .. } = setup;
+        let ExecutorSetup { clock, shared, performer, waits_for_commands, .. } = setup;
         Executor {
             runtime,
             worker,
@@ -105,6 +108,7 @@ impl Executor {
             leaving: false,
             waits_for_commands,
             clock,
+            shared,
             performer,
             kept_back: BTreeMap::new(),
         }
@@ -147,9 +151,9 @@ impl Executor {
     fn take_place(&mut self, ordered: Ordered) -> Option<HostEvent> {
         let light = is_light(&ordered.task);
         let key = ordered.key.clone();
-        let (worker, clock) = (self.worker.clone(), self.clock.clone());
+        let (worker, clock, shared) = (self.worker.clone(), self.clock.clone(), self.shared.clone());
         let driver = self.driver.clone();
-        let execution = TaskExecution { worker, driver: driver.clone(), clock, ordered };
+        let execution = TaskExecution { worker, driver: driver.clone(), clock, shared, ordered };
         if !light {
             self.hold_place(&key);
             self.runtime.spawn(async move { driver.send(execution.run().await) });
@@ -285,6 +289,7 @@ struct TaskExecution {
     worker: Worker,
     driver: Queue,
     clock: Clock,
+    shared: Shared,
     ordered: Ordered,
 }
 
@@ -306,12 +311,14 @@ impl TaskExecution {
             self.driver.send(HostEvent::Starting { key: key.clone(), go });
             recorded.await.ok()?;
         }
-        let sink = Arc::new(LineSink {
+        let sink = Arc::new(TaskSink {
             node: order.node.to_string(),
             key,
             driver: self.driver,
             clock: self.clock,
-            said: AtomicU32::new(0),
+            shared: self.shared,
+            lines: AtomicU32::new(0),
+            pieces: AtomicU64::new(0),
         });
         let seed = order.token.0 ^ u64::from(order.attempt) << 48;
         let job = Job { order, task, workdir: workdir.to_path_buf(), cancel, sink, seed };
@@ -319,19 +326,28 @@ impl TaskExecution {
     }
 }
 
-/// What a task prints goes to the driver, which keeps it.
+/// What a task prints goes to the driver, which keeps it; text that it is still producing goes to those who listen.
 #[derive(Debug)]
-struct LineSink {
+struct TaskSink {
     node: String,
     key: TaskKey,
     driver: Queue,
     clock: Clock,
-    said: AtomicU32,
+    shared: Shared,
+    lines: AtomicU32,
+    pieces: AtomicU64,
 }
 
-impl Sink for LineSink {
+impl Drop for TaskSink {
+    fn drop(&mut self) {
+        // Whatever it waited for, the task is over.
+        self.shared.waits_for_rate(&self.key, None);
+    }
+}
+
+impl Sink for TaskSink {
     fn line(&self, said: OutputLine) {
-        let number = self.said.fetch_add(1, Ordering::Relaxed);
+        let number = self.lines.fetch_add(1, Ordering::Relaxed);
         let text = match number {
             0..LINES_MAX => cut(said.text),
             LINES_MAX => format!("(more than {LINES_MAX} lines: the rest is not kept)"),
@@ -353,6 +369,23 @@ impl Sink for LineSink {
             text,
         };
         self.driver.send(HostEvent::Printed { key: self.key.clone(), line: Box::new(line) });
+    }
+
+    fn delta(&self, delta: TextDelta) {
+        self.shared.text().say(TextPiece {
+            run: self.key.run.to_string(),
+            node: self.node.clone(),
+            token: self.key.token.0,
+            attempt: self.key.attempt,
+            step: delta.step.to_string(),
+            tries_before: delta.tries_before,
+            number: self.pieces.fetch_add(1, Ordering::Relaxed),
+            text: delta.text,
+        });
+    }
+
+    fn waits_for_rate(&self, profile: Option<&Name>) {
+        self.shared.waits_for_rate(&self.key, profile);
     }
 }
 

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use wonder_artifacts::Store;
 use wonder_core::def::Name;
 use wonder_core::event::{GateId, TokenId};
 use wonder_engine::timeline::Timeline;
 use wonder_engine::{
-    Answer, Engine, EngineError, ErrorCode, Filter, Follow, GateDetails, Pending, Progress, Reply, Request,
-    Response, RunRow, RunView, Status, Updates, VisitView, WaitView, Why, WhyReason, Workflow,
+    Answer, Engine, EngineError, ErrorCode, Filter, Follow, GateDetails, Listen, Pending, Progress, Reply,
+    Request, Response, RunRow, RunView, Status, Updates, VisitView, WaitView, Why, WhyReason, Workflow,
 };
 
+use crate::artifacts;
 use crate::driver::{
     Definitions, Queue, estimate, gates_and_events, load, not_loaded, quiet_alone, refuse_quarantined, view,
 };
@@ -42,6 +44,7 @@ struct Parts {
     shared: Shared,
     clock: Clock,
     readers: Readers,
+    artifacts: Store,
     definitions: Mutex<Definitions>,
 }
 
@@ -60,6 +63,7 @@ impl Host {
             shared,
             clock: options.clock.clone(),
             readers: Readers::new(&options.home),
+            artifacts: options.artifacts.clone(),
             definitions: Mutex::new(Definitions::new(i64::MAX)),
         }))
     }
@@ -81,6 +85,7 @@ impl Host {
             Request::List(filter) => self.list(filter).await,
             Request::Gates { run } => self.gates(run).await,
             Request::Follow(follow) => self.follow(follow).await,
+            Request::Listen(listen) => self.heard(listen).await,
             Request::FindAt { run, seq } => {
                 let run = self.resolve(run).await?;
                 let id = run.clone();
@@ -112,6 +117,21 @@ impl Host {
                 .await
             }
             Request::Learnt { workflow } => self.learnt(workflow).await,
+            Request::Artifacts { run } => {
+                self.read(move |_, reader| {
+                    let run = reader.find(&run)?.row.run;
+                    artifacts::list(reader, &run).map(Response::Artifacts)
+                })
+                .await
+            }
+            Request::ArtifactPiece { run, artifact, offset } => {
+                self.read(move |parts, reader| {
+                    let run = reader.find(&run)?.row.run;
+                    let piece = artifacts::piece(reader, &parts.artifacts, (&run, &artifact), offset)?;
+                    Ok(Response::ArtifactPiece(Box::new(piece)))
+                })
+                .await
+            }
             Request::Wait { run, wait_ms } => self.wait(run, wait_ms).await,
             Request::Find { run } => {
                 if let Some(response) = self.told(driven(Request::Find { run: run.clone() })).await? {
@@ -137,6 +157,13 @@ impl Host {
                 signal.run = self.resolve(signal.run).await?;
                 let run = signal.run.clone();
                 self.found(driven(Request::Signal(signal)), run).await
+            }
+            Request::Tell(mut tell) => {
+                // `RUN/node`: only the run may be shortened.
+                let (run, node) = tell.run.split_once('/').map_or((&*tell.run, None), |(r, n)| (r, Some(n)));
+                let (run, node) = (self.resolve(run.to_owned()).await?, node.map(|node| format!("/{node}")));
+                tell.run = format!("{run}{}", node.unwrap_or_default());
+                self.found(driven(Request::Tell(tell)), run).await
             }
             Request::Answer(answer) if is_whole(&answer.gate) => {
                 let run = answer.gate.rsplit_once(':').map(|(run, _)| run.to_owned()).unwrap_or_default();
@@ -336,6 +363,14 @@ impl Host {
         drop(tokio::time::timeout(left, watcher.changed()).await);
     }
 
+    /// Reads nothing once a run is known: text is passed on as it comes.
+    async fn heard(&self, listen: Listen) -> Reply<Response> {
+        let text = self.0.shared.text();
+        let run = if text.is_known(&listen.run) { listen.run } else { self.resolve(listen.run).await? };
+        let wait = Duration::from_millis(listen.wait_ms);
+        Ok(Response::Heard(text.listen(&run, listen.after, wait).await))
+    }
+
     async fn follow(&self, mut follow: Follow) -> Reply<Response> {
         for (run, _) in follow.events_after.iter_mut().chain(&mut follow.logs_after) {
             // A whole id of a child is taken as it is: it may be about to start.
@@ -527,6 +562,12 @@ impl Parts {
             {
                 reasons.push(because(WhyReason::Project { project, message }));
             }
+            reasons.extend(
+                self.shared
+                    .rate_waits(&live.row.run)
+                    .into_iter()
+                    .map(|(token, profile)| because(WhyReason::Rate { token, profile: profile.to_string() })),
+            );
             reasons.extend(run.why().into_iter().map(|waiting| because(WhyReason::Run(waiting))));
         }
         Ok(Response::Why(reasons))

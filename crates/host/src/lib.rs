@@ -11,6 +11,7 @@
 //! [`OrderedTask::report`], waits with [`Connection::settled`] until there is nothing more to do, and moves the
 //! clock to the next deadline. Nothing then waits for real time.
 
+mod artifacts;
 mod clock;
 mod connection;
 mod driver;
@@ -18,6 +19,7 @@ mod embedded;
 mod executor;
 mod failpoint;
 mod host;
+mod live_text;
 mod lock;
 mod performer;
 mod private;
@@ -31,12 +33,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use artifacts::COLLECT_GRACE;
 pub use clock::{Clock, VirtualClock};
 pub use connection::{Connection, Driving, Written, open};
 pub use driver::Settled;
 pub use embedded::Drive;
 pub use performer::{OrderedTask, TaskPerformer};
 pub use project::{Period, ProjectBudget};
+pub use wonder_artifacts::{Collected, Store as ArtifactStore};
 
 /// How an owner of a database works.
 #[derive(Clone, Debug)]
@@ -51,6 +55,8 @@ pub struct Options {
     /// How long commits that fail are tried again before whoever waits for them is told.
     pub storage_patience_ms: u64,
     pub worker: wonder_actions::Settings,
+    /// Where artifacts are kept; one home has it for itself.
+    pub artifacts: ArtifactStore,
     /// What projects may spend.
     pub projects: BTreeMap<String, ProjectBudget>,
     /// Where it has its time from.
@@ -64,8 +70,10 @@ pub const STORAGE_PATIENCE_MS: u64 = 30_000;
 
 impl Options {
     pub fn new(home: impl Into<PathBuf>) -> Options {
+        let home = home.into();
         Options {
-            home: home.into(),
+            artifacts: ArtifactStore::at(home.join("artifacts")),
+            home,
             durability: Durability::Full,
             tasks_max: 64,
             queue_timeout_ms: None,

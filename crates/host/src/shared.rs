@@ -5,7 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use wonder_core::def::Name;
+use wonder_core::event::TokenId;
 use wonder_engine::EngineError;
+
+use crate::driver::TaskKey;
+use crate::live_text::LiveText;
 
 /// Followed instead of a run: every commit touches it. No run has this id.
 pub(crate) const ALL_RUNS: &str = "*";
@@ -22,6 +26,9 @@ struct Parts {
     /// Runs that wait for a place among runs, and who holds those places.
     waiting_for_places: Mutex<BTreeMap<Name, Vec<Name>>>,
     trouble: Mutex<Option<Trouble>>,
+    /// Tasks that wait for the rate of a model profile.
+    rate_waits: Mutex<BTreeMap<TaskKey, Name>>,
+    text: LiveText,
 }
 
 /// Why nothing can be written just now.
@@ -84,6 +91,27 @@ impl Shared {
     /// Who holds the places that this run waits for; None if it waits for none.
     pub(crate) fn held_up_by(&self, run: &str) -> Option<Vec<Name>> {
         held(&self.0.waiting_for_places).get(run).cloned()
+    }
+
+    /// Text of tasks, for whoever listens.
+    pub(crate) fn text(&self) -> &LiveText {
+        &self.0.text
+    }
+
+    /// A task waits for the rate of a model profile, or waits no more.
+    pub(crate) fn waits_for_rate(&self, task: &TaskKey, profile: Option<&Name>) {
+        let mut waits = held(&self.0.rate_waits);
+        match profile {
+            Some(profile) => drop(waits.insert(task.clone(), profile.clone())),
+            None => drop(waits.remove(task)),
+        }
+    }
+
+    /// Tokens of a run whose tasks wait for a rate, and the profile that it is of.
+    pub(crate) fn rate_waits(&self, run: &str) -> Vec<(TokenId, Name)> {
+        let waits = held(&self.0.rate_waits);
+        let own = waits.iter().filter(|(task, _)| &*task.run == run);
+        own.map(|(task, profile)| (task.token, profile.clone())).collect()
     }
 
     pub(crate) fn trouble(&self) -> Option<Trouble> {

@@ -102,15 +102,38 @@ pub fn over(limits: [Option<u64>; 3], used: [u64; 3], wanted: &Allowance) -> Opt
     })
 }
 
+/// Tokens of a model call, as far as they have prices of their own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct TokenCounts {
+    /// All that went in, the next two included.
+    pub input: u64,
+    /// Of those, what the provider had in its cache.
+    pub cached: u64,
+    /// Of those, what it put there.
+    pub cache_write: u64,
+    pub output: u64,
+}
+
 /// What a model call cost, in micro-dollars, rounded up: a budget must not be overspent by rounding.
-pub fn price_usd_micros(prices: &Prices, input: u64, cached: u64, output: u64) -> u64 {
-    let fresh = u128::from(input.saturating_sub(cached));
-    let cached = u128::from(cached.min(input));
-    let cached_price = u128::from(prices.cached_input.unwrap_or(prices.input));
-    let total = fresh * u128::from(prices.input)
-        + cached * cached_price
-        + u128::from(output) * u128::from(prices.output);
+pub fn price_usd_micros(prices: &Prices, tokens: TokenCounts) -> u64 {
+    let cached = tokens.cached.min(tokens.input);
+    let written = tokens.cache_write.min(tokens.input - cached);
+    let fresh = tokens.input - cached - written;
+    let priced = [
+        (fresh, prices.input),
+        (cached, prices.cached_input.unwrap_or(prices.input)),
+        (written, prices.cache_write.unwrap_or(prices.input)),
+        (tokens.output, prices.output),
+    ];
+    let total: u128 = priced.iter().map(|(tokens, price)| u128::from(*tokens) * u128::from(*price)).sum();
     u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+impl Prices {
+    /// The most that a token may cost which goes in: nobody knows before a call what of it is cached.
+    pub fn input_max(&self) -> u64 {
+        self.input.max(self.cached_input.unwrap_or(0)).max(self.cache_write.unwrap_or(0))
+    }
 }
 
 /// Micro-dollars as people read them: all that counts, and at least cents.
@@ -126,10 +149,24 @@ mod tests {
 
     #[test]
     fn prices_round_up_and_cached_tokens_cost_their_own_price() {
-        let prices = Prices { input: 3_000_000, output: 15_000_000, cached_input: Some(300_000) };
-        assert_eq!(price_usd_micros(&prices, 1_000, 0, 100), 4_500);
-        assert_eq!(price_usd_micros(&prices, 1_000, 1_000, 0), 300);
-        assert_eq!(price_usd_micros(&Prices { input: 1, ..Prices::default() }, 1, 0, 0), 1);
+        let prices = Prices {
+            input: 3_000_000,
+            output: 15_000_000,
+            cached_input: Some(300_000),
+            cache_write: Some(3_750_000),
+        };
+        let counts = |input, cached, output| TokenCounts { input, cached, output, ..TokenCounts::default() };
+        assert_eq!(price_usd_micros(&prices, counts(1_000, 0, 100)), 4_500);
+        assert_eq!(price_usd_micros(&prices, counts(1_000, 1_000, 0)), 300);
+        assert_eq!(price_usd_micros(&Prices { input: 1, ..Prices::default() }, counts(1, 0, 0)), 1);
+        let written = TokenCounts { cache_write: 400, ..counts(1_000, 200, 0) };
+        assert_eq!(price_usd_micros(&prices, written), 400 * 3 + 200 * 3 / 10 + 400 * 15 / 4);
+        let unwritten = Prices { cache_write: None, ..prices };
+        assert_eq!(
+            price_usd_micros(&unwritten, written),
+            800 * 3 + 200 * 3 / 10,
+            "else they cost what others do"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Plain data and pure functions. It knows nothing of runs: what a workflow's parts mean together is the graph's
 //! (`wonder-graph`), what happens to them is the coordinator's (`wonder-core`). No clock, no randomness, no IO.
 
+pub mod artifact;
 pub mod command_line;
 pub mod cost;
 pub mod def;

@@ -54,5 +54,5 @@ pub const CANCEL_GRACE_MS: u64 = 30_000;
 pub const OUTPUT_TOKENS_RESERVED: u64 = 8_192;
 /// What a call reserves for each image that it sends: the most that providers bill.
 pub const IMAGE_TOKENS_RESERVED: u64 = 3_000;
-/// Turns of a tool loop when the call does not say.
-pub const MODEL_TURNS_MAX: u32 = 10;
+/// Turns of an agent that does not say how many it may have.
+pub const AGENT_TURNS_MAX: u32 = 40;

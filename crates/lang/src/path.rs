@@ -1,12 +1,15 @@
 //! Target paths: where a mapping writes.
 //!
-//! A target is parsed once, from `state.x`, `output.x`, `_branch.output.x` or bare `x`. It only names
-//! map keys: it never indexes lists, and it never names what a run may read but not write.
+//! A target is parsed once, from `state.x`, `output.x`, `_branch.output.x` or bare `x`. It names map keys, and it
+//! may append to the list that is there: `x[]` one value, `x[*]` each of a list. It never indexes lists, and it never
+//! names what a run may read but not write.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::value::Value;
 
 /// What a target is under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +35,29 @@ impl Root {
 pub struct Target {
     pub root: Root,
     pub path: Vec<Arc<str>>,
+    pub way: Way,
+}
+
+/// How a value comes to where it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// In place of what was there.
+    #[default]
+    Replace,
+    /// `x[]`: behind the last of the list that is there. Nothing there counts as an empty list.
+    Append,
+    /// `x[*]`: each of its items, in order.
+    AppendEach,
+}
+
+impl Way {
+    fn as_str(self) -> &'static str {
+        match self {
+            Way::Replace => "",
+            Way::Append => "[]",
+            Way::AppendEach => "[*]",
+        }
+    }
 }
 
 /// Why a text is no target.
@@ -48,13 +74,51 @@ const KEYS_MAX: usize = 64;
 const READ_ONLY: [&str; 5] = ["run", "needs", "result", "_last_error", "secret"];
 
 impl Target {
+    /// Replaces what stands at a path of the state.
+    pub fn state(path: Vec<Arc<str>>) -> Target {
+        Target { root: Root::State, path, way: Way::Replace }
+    }
+
+    /// What stands there once `value` has been written over `before`. None: what is there is no list to append to, or
+    /// what is to be appended one by one is none.
+    pub fn written(&self, before: Option<&Value>, value: Value) -> Option<Value> {
+        if self.way == Way::Replace {
+            return Some(value);
+        }
+        let mut all = before.cloned().unwrap_or_default();
+        self.add(&mut all, value).then_some(all)
+    }
+
+    /// The same in place, for a target that appends: nothing is copied if nobody else holds the list.
+    pub fn add(&self, list: &mut Value, value: Value) -> bool {
+        match self.way {
+            Way::Replace => {
+                *list = value;
+                true
+            }
+            Way::Append => list.append([value]),
+            Way::AppendEach => match value {
+                Value::List(items) => list.append(items.iter().cloned()),
+                _ => false,
+            },
+        }
+    }
+
     pub fn parse(text: &str) -> Result<Target, TargetError> {
-        let keys: Vec<&str> = text.split('.').collect();
+        let ways = [Way::Append, Way::AppendEach].into_iter();
+        let mut ways = ways.filter_map(|way| Some((way, text.strip_suffix(way.as_str())?)));
+        let (way, place) = ways.next().unwrap_or((Way::Replace, text));
+        if way != Way::Replace && matches!(place, "state" | "output") {
+            return refuse(format!("`{place}` is an object: only a list can be appended to"));
+        }
+        let keys: Vec<&str> = place.split('.').collect();
         if let Some(key) = keys.iter().find(|key| !is_key(key)) {
             return refuse(match *key {
                 "" if text.is_empty() => "a target path is missing".to_owned(),
                 "" => format!("`{text}` has an empty segment"),
-                key => format!("`{key}` in `{text}` is no key: keys are letters, digits and `_`"),
+                key => format!(
+                    "`{key}` in `{text}` is no key: keys are letters, digits and `_`, and `[]` or `[*]` at the end appends"
+                ),
             });
         }
         if keys.len() > KEYS_MAX {
@@ -82,7 +146,7 @@ impl Target {
         if reserved {
             return refuse(format!("`{text}` can be read, not written"));
         }
-        Ok(Target { root, path: path.iter().map(|key| Arc::from(*key)).collect() })
+        Ok(Target { root, path: path.iter().map(|key| Arc::from(*key)).collect(), way })
     }
 }
 
@@ -100,7 +164,8 @@ pub fn is_key(text: &str) -> bool {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.root.as_str())?;
-        self.path.iter().try_for_each(|key| write!(f, ".{key}"))
+        self.path.iter().try_for_each(|key| write!(f, ".{key}"))?;
+        f.write_str(self.way.as_str())
     }
 }
 
@@ -141,6 +206,9 @@ mod tests {
             ("output.a_1", "output.a_1"),
             ("_branch.output", "_branch.output"),
             ("_branch.output.y", "_branch.output.y"),
+            ("x[]", "state.x[]"),
+            ("output.x.y[*]", "output.x.y[*]"),
+            ("_branch.output.y[]", "_branch.output.y[]"),
         ] {
             let target = Target::parse(text).unwrap();
             assert_eq!(target.to_string(), full);
@@ -160,6 +228,10 @@ mod tests {
             "1a",
             "a-b",
             "a[0]",
+            "a[].b",
+            "[]",
+            "state[]",
+            "output[*]",
             "é",
             "_branch",
             "_branch.index",

@@ -123,8 +123,9 @@ pub fn result_about(kind: &str) -> Option<&'static str> {
         "mcp_tool" => "the tool's structured content, or its text",
         "update_context" => "the values set, by target path",
         "assert" | "sleep" => "none (null)",
-        "artifact_write" => "the reference of what was kept",
-        "artifact_read" => "what is in it",
+        "artifact_read" => {
+            "what is in it: JSON as a value, text as a text, anything else as `{base64, media_type, bytes}`"
+        }
         "human_gate" => "the answer; with `quorum`, the list of answers",
         "workflow_call" => {
             "the child's output; with `on_failure: catch`, of a failure a map with its `error`"
@@ -148,6 +149,17 @@ pub fn result_fields(kind: &str) -> &'static [(&'static str, &'static str)] {
             ("stdout", "What it wrote."),
             ("stderr", "What it complained about."),
             ("json", "`stdout` as a value, if it is JSON; else null."),
+            (
+                "artifacts",
+                "References of the files that it left in `WONDER_ARTIFACTS`; absent if there are none.",
+            ),
+        ],
+        "artifact_write" => &[
+            ("artifact", "Its address: `blake3:` and the hash of what is in it."),
+            ("name", "Its name."),
+            ("type", "The name of its type; null without one."),
+            ("media_type", "What it is, as `text/markdown`."),
+            ("bytes", "How many bytes it has."),
         ],
         "http_request" => &[
             ("status", "The status."),
@@ -158,7 +170,11 @@ pub fn result_fields(kind: &str) -> &'static [(&'static str, &'static str)] {
         "llm_call" => &[
             ("text", "The answer."),
             ("json", "The answer as a value, with `output_schema`."),
-            ("tool_calls", "The tools it asks for."),
+            (
+                "tool_calls",
+                "The tools it asks for: `id`, `tool`, `arguments`, `effects`, `server`, `name`, `error`.",
+            ),
+            ("violations", "With `on_violation: return`, what is wrong with the answer."),
             ("message", "The whole message."),
             ("usage", "The tokens it used."),
             ("model", "The model that answered."),

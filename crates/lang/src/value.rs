@@ -116,16 +116,28 @@ impl Value {
     /// Writes `value` at `path`, making maps along the way. Copies only what is shared: a map nobody
     /// else holds is changed in place. A non-map on the way is replaced, an empty path replaces all.
     pub fn set_path(&mut self, path: &[Arc<str>], value: Value) {
-        let Some((key, rest)) = path.split_first() else {
-            *self = value;
-            return;
-        };
+        *self.entry_mut(path) = value;
+    }
+
+    /// Puts items behind the last of a list; null counts as an empty one. False, and nothing changes, if this is
+    /// anything else. Nothing is copied if nobody else holds the list.
+    pub fn append(&mut self, items: impl IntoIterator<Item = Value>) -> bool {
+        if self.is_null() {
+            *self = Value::List(Arc::default());
+        }
+        let Value::List(list) = self else { return false };
+        Arc::make_mut(list).extend(items);
+        true
+    }
+
+    /// What stands at `path`, to be changed: maps are made along the way, as [`set_path`](Self::set_path) does.
+    pub fn entry_mut(&mut self, path: &[Arc<str>]) -> &mut Value {
+        let Some((key, rest)) = path.split_first() else { return self };
         if !matches!(self, Value::Map(_)) {
             *self = Value::empty_map();
         }
-        if let Value::Map(map) = self {
-            Arc::make_mut(map).entry(key.clone()).or_default().set_path(rest, value);
-        }
+        let Value::Map(map) = self else { unreachable!("it was just made one") };
+        Arc::make_mut(map).entry(key.clone()).or_default().entry_mut(rest)
     }
 
     /// About how many bytes this value takes as JSON, shared parts counted each time they occur.

@@ -315,7 +315,7 @@ fn give_ids(parts: &mut [Part], reply_id: Option<&str>) {
 }
 
 /// The answer as JSON that fits its schema. Models like to put a fence around it, which is not part of it.
-fn document(text: &str, schema: &Schema) -> Result<Value, String> {
+pub(crate) fn document(text: &str, schema: &Schema) -> Result<Value, String> {
     let bare = text.trim();
     let inside =
         bare.strip_prefix("```json").or(bare.strip_prefix("```")).and_then(|rest| rest.strip_suffix("```"));

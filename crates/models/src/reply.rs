@@ -2,7 +2,9 @@
 
 use wonder_lang::Value;
 use wonder_lang::def::Name;
+use wonder_lang::schema::Schema;
 
+use crate::decode::document;
 use crate::message::{Message, Part, ToolCall};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +24,19 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// What a model that says this is taken to have answered: its end by whether it calls tools, and its text as the
+    /// document that was asked for. Err: why it is not that document.
+    pub fn said(message: Message, schema: Option<&Schema>) -> Result<Reply, String> {
+        let calls = message.tool_calls().next().is_some();
+        let text = message.text();
+        let json = match schema.filter(|_| !calls) {
+            Some(schema) => Some(document(&text, schema)?),
+            None => None,
+        };
+        let finish_reason = if calls { FinishReason::ToolCalls } else { FinishReason::Stop };
+        Ok(Reply { text, json, message, usage: None, model: None, finish_reason, request_id: None })
+    }
+
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.message.tool_calls()
     }

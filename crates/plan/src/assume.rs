@@ -12,7 +12,7 @@ use std::sync::Arc;
 use wonder_core::def::{FanOut, Implementation, MergeStrategy, Name, On, Strategy, WorkflowTimeout};
 use wonder_core::expr::{Expr, Read};
 use wonder_core::graph::{
-    AssertionTest, CalleeSpec, Coordinated, Graph, Join, JoinTimeout, MapTree, Merge, MergeInto, Node,
+    AssertionTest, Bound, CalleeSpec, Coordinated, Graph, Join, JoinTimeout, MapTree, Merge, MergeInto, Node,
     NodeInput, NodeIx, Perform, SleepSpec, Source, Spread, StepInput, Task, TransitionIx, UnitIx,
 };
 use wonder_core::path::{Root, Target};
@@ -364,12 +364,12 @@ impl<'g> Knowledge<'g> {
                 let transition = &mut assumed.transitions[ix.0 as usize];
                 transition.condition = (!taken).then(|| expr("false"));
                 if taken && all && in_loop(ix) {
-                    transition.max_iterations = Some(1);
+                    transition.max_iterations = Some(Bound::Count(1));
                 }
             }
             // Stays in the loop once, and leaves it then.
             if let (Some(inside), Some(_)) = (best(true), best(false).filter(|_| !all)) {
-                assumed.transitions[inside.0 as usize].max_iterations = Some(1);
+                assumed.transitions[inside.0 as usize].max_iterations = Some(Bound::Count(1));
                 let out = &mut assumed.nodes[at].out;
                 out.retain(|ix| *ix != inside);
                 out.insert(0, inside);

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wonder_core::def::{FanOut, Name, On};
-use wonder_core::graph::{Graph, NodeIx, Response, Rule, Source, Unit};
+use wonder_core::graph::{Bound, Graph, NodeIx, Response, Rule, Source, Transition, Unit};
 use wonder_core::limits::Limits;
 use wonder_core::schedule::longest_paths;
 
@@ -363,7 +363,7 @@ fn places(graph: &Graph, limits: &Limits) -> Vec<Place> {
                     after: after(Source::Transition(*ix)),
                 }),
                 arrives: transition.sync.is_some(),
-                counter: transition.max_iterations.map(|max| (ix.0, max)),
+                counter: bound(graph, transition).map(|max| (ix.0, max)),
             }
         };
         let mut ways: Vec<Way> = node.out.iter().map(way).collect();
@@ -388,4 +388,11 @@ fn jumps(rules: &[Rule], first: u32) -> impl Iterator<Item = Way> + '_ {
         }),
         _ => None,
     })
+}
+
+/// How often one lineage can take a transition, where that is written.
+fn bound(graph: &Graph, transition: &Transition) -> Option<u32> {
+    let of_node = graph.node(transition.to).max_visits.as_ref();
+    let bounds = transition.max_iterations.as_ref().into_iter().chain(of_node);
+    bounds.filter_map(Bound::count).min()
 }

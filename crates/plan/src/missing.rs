@@ -38,8 +38,7 @@ impl<'s> Search<'s> {
                 self.action(node, &step.action);
                 match (&step.action.work, &step.action.def.implementation) {
                     (Some(Work::Shell(shell)), _) => self.isolation(node, shell.isolation),
-                    (Some(Work::LlmCall(call)), Implementation::LlmCall(def)) => {
-                        call.tools(None).into_iter().for_each(|tool| self.action(node, tool));
+                    (Some(Work::LlmCall(_)), Implementation::LlmCall(def)) => {
                         self.call(priced, node, def);
                     }
                     _ => {}

@@ -4,14 +4,14 @@
 use wonder_core::cost::Spend;
 use wonder_core::def::{Implementation, Name};
 use wonder_core::error::{ErrorKind, Failure};
-use wonder_core::event::{GateId, GateKind, GateRecord};
+use wonder_core::event::GateKind;
 use wonder_core::input::TaskOutcome;
 use wonder_core::value::Value;
 
 use crate::executor::shaped;
 use crate::generate::MUTATOR;
 use crate::inputs::{GateFilter, Operation, OutsideInput, ScriptedInput, When};
-use crate::outcomes::{Act, ActionRequest, At, GateAnswer, OnCancel, Outcomes};
+use crate::outcomes::{Act, ActionRequest, At, GateAnswer, GateRequest, OnCancel, Outcomes};
 use crate::rng::{Rng, salt};
 
 /// What a worker's action may fail with.
@@ -69,7 +69,7 @@ impl Outcomes for Chaos {
         };
         if rng.percent(self.failing) {
             let failure = Failure::new(*rng.pick(&KINDS), "it went wrong");
-            return Some(Act { result: Some(Err(failure)), delay_ms, spend });
+            return Some(Act { result: Some(Err(failure)), delay_ms, spend, one_try: false });
         }
         let items = Value::list((0..rng.below(4)).map(|item| Value::Int(item as i64)));
         let mut result = Value::map([
@@ -80,7 +80,7 @@ impl Outcomes for Chaos {
         if request.at.node.starts_with(MUTATOR) && rng.percent(50) {
             result.set_path(&["_mutations".into()], growth(&mut rng, request));
         }
-        Some(Act { result: Some(Ok(shaped(request.action, result))), delay_ms, spend })
+        Some(Act { result: Some(Ok(shaped(request.action, result))), delay_ms, spend, one_try: false })
     }
 
     fn reported_by_host(&self, at: &At<'_>) -> Option<(u64, TaskOutcome)> {
@@ -107,7 +107,8 @@ impl Outcomes for Chaos {
         ])
     }
 
-    fn gate_answers(&self, run: &str, gate: GateId, record: &GateRecord) -> Vec<GateAnswer> {
+    fn gate_answers(&self, asked: &GateRequest<'_>) -> Vec<GateAnswer> {
+        let GateRequest { run, gate, record, .. } = *asked;
         let mut rng = Rng::of(self.seed, &[salt(run), gate.0, 3]);
         // Some reviews outlast the workflow's own time.
         if record.kind == GateKind::Review && rng.percent(40) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use wonder_core::command::TaskOrder;
-use wonder_core::cost::{Spend, price_usd_micros};
+use wonder_core::cost::{Spend, TokenCounts, price_usd_micros};
 use wonder_core::def::{Backoff, Implementation, Name, Retry};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::TokenId;
@@ -43,6 +43,7 @@ impl Performance {
             spend: self.spend_until(self.duration_ms),
             tries: self.tries,
             continued: self.continued.clone(),
+            artifacts: Vec::new(),
         }
     }
 
@@ -99,7 +100,7 @@ pub fn perform(
         done.outcome = TaskOutcome::Failed { failure, retry: false, step: None };
         return done;
     };
-    let mut execution = TaskExecution::start(order, task.clone(), rules());
+    let mut execution = TaskExecution::start(order, task.clone(), outcomes.rules(order));
     let mut play = Play { order, graph, at, outcomes, tries, done, action: Elapsed::default() };
     let outcome = (0..TRIES_MAX).find_map(|_| play.next(&mut execution));
     let mut done = play.done;
@@ -137,7 +138,8 @@ impl Play<'_> {
         }
         self.action.tries += 1;
         let (step, try_number) = (call.step.clone(), self.tries.number(self.order, &call.step));
-        let asked = ActionRequest { at: *self.at, step: &step, action: &call.action, try_number };
+        let (at, order) = (*self.at, self.order);
+        let asked = ActionRequest { at, step: &step, action: &call.action, call, order, try_number };
         let played = Played::of(call, &asked, number, self.outcomes);
         let spend = priced(played.spend, &call.action, self.graph);
         let ends_ms = self.done.duration_ms + played.delay_ms;
@@ -189,7 +191,7 @@ impl Play<'_> {
 
 /// An action with a script of its own is tried as its policy says and once without one, with waits that do
 /// not differ by token; plans are read as people write them.
-fn rules() -> ExecutionRules {
+pub(crate) fn rules() -> ExecutionRules {
     let unwritten = Retry { max_attempts: 1, backoff: Backoff::default() };
     ExecutionRules { unwritten, seed: 0, salt: 0, read_mutations: Some(wonder_spec::mutations) }
 }
@@ -236,10 +238,10 @@ impl Played {
     fn of(call: &ActionCall, asked: &ActionRequest<'_>, number: u32, outcomes: &dyn Outcomes) -> Played {
         match outcomes.outcome(asked) {
             None => Played::usual(call, number),
-            Some(Act { result: Some(result), delay_ms, spend }) => {
-                Played { result, delay_ms, spend, last: true }
+            Some(Act { result: Some(result), delay_ms, spend, one_try }) => {
+                Played { result, delay_ms, spend, last: !one_try }
             }
-            Some(Act { result: None, delay_ms, spend }) => {
+            Some(Act { result: None, delay_ms, spend, .. }) => {
                 Played { delay_ms, spend, ..Played::usual(call, number) }
             }
         }
@@ -281,17 +283,20 @@ pub fn shaped(action: &Action, result: Value) -> Value {
     }
 }
 
-/// A model call counts as one, and costs what its profile says if the script does not.
+/// A model call counts as one, and costs what its profile says if the script says neither that nor which model it was.
 fn priced(mut spend: Spend, action: &Action, graph: &Graph) -> Spend {
     let Implementation::LlmCall(call) = &action.def.implementation else { return spend };
     spend.calls = spend.calls.max(1);
     let profile = call.model.as_ref().and_then(|model| graph.models.get(&model.text));
-    if let Some(profile) = profile.filter(|_| spend.usd_micros == 0) {
+    if let Some(profile) = profile.filter(|_| spend.usd_micros == 0 && spend.model_used.is_none()) {
         spend.usd_micros = price_usd_micros(
             &profile.prices.unwrap_or_default(),
-            spend.input_tokens,
-            spend.cached_tokens,
-            spend.output_tokens,
+            TokenCounts {
+                input: spend.input_tokens,
+                cached: spend.cached_tokens,
+                output: spend.output_tokens,
+                ..TokenCounts::default()
+            },
         );
     }
     spend

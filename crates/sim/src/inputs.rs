@@ -26,6 +26,8 @@ pub enum When {
     Gate(GateFilter),
     /// An event of this name was recorded, of this node if it says one.
     Event { name: Name, node: Option<Name> },
+    /// An event of this name is waited for.
+    Awaited(Name),
     /// Nothing is scheduled any more.
     Idle,
     /// The run has ended.

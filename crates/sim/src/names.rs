@@ -73,7 +73,12 @@ impl Names {
 
     /// The node whose gate this is; nothing for a gate of the run itself.
     pub fn gate_node(&self, gate: GateId) -> Option<&TokenName> {
-        self.get((*self.gates.get(&gate)?)?)
+        self.get(self.gate_token(gate)?)
+    }
+
+    /// The token that a gate asks for; nothing for a gate of the run itself.
+    pub fn gate_token(&self, gate: GateId) -> Option<TokenId> {
+        *self.gates.get(&gate)?
     }
 }
 

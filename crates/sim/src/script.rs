@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 use wonder_core::cost::Spend;
 use wonder_core::def::Name;
 use wonder_core::error::Failure;
-use wonder_core::event::{GateId, GateRecord};
 use wonder_core::input::TaskOutcome;
 use wonder_core::value::Value;
 
 use crate::executor::shaped;
-use crate::outcomes::{Act, ActionRequest, At, GateAnswer, OnCancel, Outcomes};
+use crate::outcomes::{Act, ActionRequest, At, GateAnswer, GateRequest, OnCancel, Outcomes};
 
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -81,7 +80,7 @@ impl Outcomes for Script {
             (None, Some(result)) => Some(Ok(shaped(request.action, result.clone()))),
             (None, None) => None,
         };
-        Some(Act { result, delay_ms: entry.delay_ms, spend: entry.usage.clone() })
+        Some(Act { result, delay_ms: entry.delay_ms, spend: entry.usage.clone(), one_try: false })
     }
 
     fn reported_by_host(&self, at: &At<'_>) -> Option<(u64, TaskOutcome)> {
@@ -99,7 +98,7 @@ impl Outcomes for Script {
         entry.and_then(|entry| entry.on_cancel).unwrap_or(self.on_cancel)
     }
 
-    fn gate_answers(&self, _run: &str, _gate: GateId, _record: &GateRecord) -> Vec<GateAnswer> {
+    fn gate_answers(&self, _asked: &GateRequest<'_>) -> Vec<GateAnswer> {
         Vec::new()
     }
 }

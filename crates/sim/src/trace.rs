@@ -105,12 +105,15 @@ impl Describer<'_> {
                 push(&mut text, shown("carries", carried));
                 ("created", text)
             }
-            EventKind::TaskDispatched { token, attempt, generation, input, reserved } => {
+            EventKind::TaskDispatched { token, attempt, generation, input, taken, reserved } => {
                 let mut text = self.token(*token);
                 push(&mut text, (*attempt > 1).then(|| format!("attempt {attempt}")));
                 push(&mut text, (*generation > 0).then(|| format!("generation {generation}")));
                 push(&mut text, allowance("reserves", reserved));
                 push(&mut text, (!input.is_null()).then(|| brief(input)));
+                for part in taken {
+                    push(&mut text, Some(format!("with {}", part.from.join("."))));
+                }
                 ("dispatched", text)
             }
             EventKind::TaskRetrying(TaskRetry {
@@ -443,7 +446,7 @@ fn allowance(what: &str, of: &Allowance) -> Option<String> {
 }
 
 /// Millionths of a dollar, without trailing zeros.
-fn dollars(micros: u64) -> String {
+pub fn dollars(micros: u64) -> String {
     match micros % 1_000_000 {
         0 => format!("${}", micros / 1_000_000),
         part => format!("${}.{}", micros / 1_000_000, format!("{part:06}").trim_end_matches('0')),

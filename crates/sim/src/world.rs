@@ -101,6 +101,8 @@ pub struct World<H = Memory> {
     inputs_handled: usize,
     /// Reminders since anything else happened.
     reminders: u32,
+    /// What came from outside and was not taken, and why.
+    refusals: Vec<String>,
     violations: Vec<String>,
     /// While it comes back from a crash: what was lost, and where in the queue it stood.
     lost: Vec<(QueuePosition, QueueItem)>,
@@ -184,6 +186,8 @@ struct Line {
     run: Name,
     at: Time,
     text: String,
+    /// Which event of its run it tells of, by its place in the log.
+    event: Option<usize>,
 }
 
 impl World {
@@ -226,6 +230,7 @@ impl<H: ScenarioHost> World<H> {
             journal: Vec::new(),
             inputs_handled: 0,
             reminders: 0,
+            refusals: Vec::new(),
             violations: Vec::new(),
             lost: Vec::new(),
         }
@@ -381,6 +386,7 @@ impl<H: ScenarioHost> World<H> {
             }
             Err(why) => {
                 if !quiet {
+                    self.refusals.push(format!("{described}: {why}"));
                     self.note(id, format!("refused {described}: {}", trace::cut(&why)));
                 }
                 Err(why)
@@ -411,17 +417,18 @@ impl<H: ScenarioHost> World<H> {
         let reminds = events.iter().all(|event| matches!(event.kind, EventKind::GateReminded { .. }));
         self.reminders = if reminds && self.queue.is_empty() { self.reminders + 1 } else { 0 };
         let hosted = self.runs.get_mut(id).expect("it has just answered");
-        for event in events {
+        for (at, event) in events.iter().enumerate() {
             hosted.names.learn(&event.kind);
             let text = trace::event(event, &hosted.names, START);
-            self.journal.push(Line { run: id.clone(), at: event.at, text });
+            let place = Some(hosted.log.len() + at);
+            self.journal.push(Line { run: id.clone(), at: event.at, text, event: place });
         }
         hosted.log.extend_from_slice(events);
         hosted.boundaries.push(hosted.log.len());
     }
 
     fn note(&mut self, id: &Name, text: String) {
-        self.journal.push(Line { run: id.clone(), at: self.now, text });
+        self.journal.push(Line { run: id.clone(), at: self.now, text, event: None });
     }
 
     /// Delivered twice: refused, and nothing has changed.
@@ -474,6 +481,11 @@ impl<H: ScenarioHost> World<H> {
         self.now
     }
 
+    /// What came from outside and was not taken, and why.
+    pub fn refusals(&self) -> &[String] {
+        &self.refusals
+    }
+
     pub fn violations(&self) -> &[String] {
         &self.violations
     }
@@ -495,6 +507,13 @@ impl<H: ScenarioHost> World<H> {
         let mut sum = Walked::default();
         self.runs.values().for_each(|hosted| sum.add(hosted.monitor.walked()));
         sum
+    }
+
+    /// Every event of every run, in the order in which they were recorded.
+    pub fn history(&self) -> impl Iterator<Item = (&Name, &Event)> {
+        let of = |line: &Line| self.runs.get(&line.run).zip(line.event);
+        let lines = self.journal.iter().filter_map(move |line| Some((&line.run, of(line)?)));
+        lines.filter_map(|(run, (hosted, at))| Some((run, hosted.log.get(at)?)))
     }
 
     pub fn trace(&self) -> String {

@@ -240,7 +240,7 @@ fn to_edges(graph: &Graph, transition: &Transition) -> Vec<Edge> {
         Spread::Count(count) => format!("{count} tokens"),
         Spread::Each { items, .. } => format!("for each of {}", brief(items.text())),
     }));
-    label.extend(transition.max_iterations.map(|most| format!("at most {most} times")));
+    label.extend(transition.max_iterations.as_ref().map(|most| format!("at most {most} times")));
     label.extend(transition.sync.map(|sync| fan_in(graph, transition, sync.group)));
     let fans_out =
         transition.spread.is_some() || graph.node(transition.from).fan_out == wonder_core::def::FanOut::All;

@@ -122,8 +122,13 @@ fn document(bundle: &Bundle) -> Item {
 type Rewrite = fn(&mut Object);
 
 /// What stands by name beside a workflow, and how it is written in a file.
-const PARTS: [(&str, Rewrite); 4] =
-    [("tasks", task), ("actions", action), ("prompts", |_| {}), ("models", model)];
+const PARTS: [(&str, Rewrite); 5] = [
+    ("tasks", task),
+    ("actions", action),
+    ("prompts", |_| {}),
+    ("models", model),
+    ("artifact_types", |_| {}),
+];
 
 /// What a retry is about follows from where the task was written, which its name says.
 fn task(task: &mut Object) {
@@ -157,7 +162,7 @@ fn action(action: &mut Object) {
 
 fn model(model: &mut Object) {
     if let Some(prices) = model.object_mut("prices") {
-        for key in ["input", "output", "cached_input"] {
+        for key in ["input", "output", "cached_input", "cache_write"] {
             dollars(prices, key, key);
         }
     }
@@ -254,7 +259,7 @@ impl Item {
 }
 
 /// A text as it is if YAML takes it so, else in JSON's quotes, which are YAML's too, with what cannot be seen as escapes.
-fn scalar(text: &str) -> String {
+pub(crate) fn scalar(text: &str) -> String {
     let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-');
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if begins && text.chars().all(simple) && plain(text) == Plain::Word {

@@ -245,7 +245,7 @@ impl FileReader<'_> {
                     actions.values_mut().for_each(|action| visit(Arc::make_mut(action)))
                 }
                 Built::Action(action) => visit(action),
-                Built::Prompt(_) | Built::Model(_) => {}
+                Built::Prompt(_) | Built::Model(_) | Built::ArtifactType(_) => {}
             }
         }
     }
@@ -284,7 +284,7 @@ impl FileReader<'_> {
                 Built::Workflow(bundle) => bundle.actions.values().map(|action| &**action).collect(),
                 Built::Task(_, actions) => actions.values().map(|action| &**action).collect(),
                 Built::Action(action) => vec![action],
-                Built::Prompt(_) | Built::Model(_) => Vec::new(),
+                Built::Prompt(_) | Built::Model(_) | Built::ArtifactType(_) => Vec::new(),
             }
         })
     }

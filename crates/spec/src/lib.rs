@@ -15,6 +15,7 @@
 //! ```
 
 mod build;
+pub mod cases;
 mod check;
 pub mod codes;
 mod diagnostics;
@@ -49,5 +50,5 @@ pub use reader::{
     workflow_names,
 };
 pub use resolve::Library;
-pub use schema::schema;
+pub use schema::{schema, test_schema};
 pub use tree::{COPIES_MAX, DEPTH_MAX, FILE_BYTES_MAX, NODES_MAX};

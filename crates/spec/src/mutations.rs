@@ -66,7 +66,10 @@ fn read(asked: serde_json::Value) -> Result<Stored, String> {
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(said(&problems));
     }
-    let Built::Workflow(bundle) = built else { return Err("expected nodes".to_owned()) };
+    // An agent comes first as what calls it, which is an action of the node's own: refused below.
+    let Some(Built::Workflow(bundle)) = built.into_iter().next() else {
+        return Err("expected nodes".to_owned());
+    };
     let (nodes, transitions) = (bundle.workflow.nodes, bundle.workflow.transitions);
     if let Some(own) = nodes.iter().find(|node| node.inline != Inline::No) {
         let what = bundle.actions.values().next().map_or("steps", |action| action.implementation.kind());

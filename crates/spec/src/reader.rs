@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use wonder_core::def::{
-    ActionDef, Bundle, Implementation, ModelProfile, Name, PromptSpec, Spot, TaskDef, Text,
+    ActionDef, ArtifactType, Bundle, Implementation, ModelProfile, Name, PromptSpec, SchemaDef, Spot,
+    TaskDef, Text, ToolUse,
 };
 use wonder_core::graph::{Graph, codes as core_codes};
 use wonder_core::problem::{Code, Problem, Severity, nearest};
@@ -45,6 +46,7 @@ pub enum Definition {
     Action(ActionDef),
     Prompt(PromptSpec),
     Model(ModelProfile),
+    ArtifactType(ArtifactType),
 }
 
 /// Says why an action cannot be performed, if it cannot.
@@ -91,6 +93,8 @@ pub fn read_files(files: Vec<FileText>, around: &Around<'_>) -> Result<Reading, 
     let (mut sources, mut problems, mut failed) = (Vec::new(), Vec::new(), false);
     let mut readers = files::read_all(files, around);
     let versions = versions(&readers);
+    let described = described(&readers);
+    readers.iter_mut().for_each(|reader| reader.describe_tools(&described));
     for (at, reader) in readers.iter_mut().enumerate() {
         reader.finish_all(&versions, &mut reading);
         failed |= reader.stopped || reader.problems.iter().any(|problem| problem.severity == Severity::Error);
@@ -98,6 +102,10 @@ pub fn read_files(files: Vec<FileText>, around: &Around<'_>) -> Result<Reading, 
         let file = u32::try_from(at).unwrap_or(u32::MAX);
         problems.extend(std::mem::take(&mut reader.problems).into_iter().map(|p| Diagnostic { file, ..p }));
     }
+    // What an agent and its workflow both name is looked at twice.
+    let mut said = HashSet::new();
+    problems
+        .retain(|problem| said.insert((problem.file, problem.code, problem.span, problem.message.clone())));
     let problems = Diagnostics::new(sources, problems);
     if failed {
         return Err(problems);
@@ -115,6 +123,21 @@ fn versions(files: &[FileReader<'_>]) -> BTreeMap<Name, Option<u32>> {
         }
     }
     versions
+}
+
+/// What workflows say of themselves, by name: for models that may call them.
+type Described = BTreeMap<Name, (Option<Name>, Option<SchemaDef>)>;
+
+fn described(files: &[FileReader<'_>]) -> Described {
+    let built = files.iter().flat_map(|file| &file.built);
+    let workflows = built.filter_map(|(_, built)| match built {
+        Built::Workflow(bundle) => Some(&bundle.workflow),
+        _ => None,
+    });
+    let said = workflows.map(|workflow| {
+        (workflow.name.text.clone(), (workflow.description.clone(), workflow.input_schema.clone()))
+    });
+    said.collect()
 }
 
 /// The documents of a file as JSON, whatever they mean.
@@ -142,7 +165,7 @@ fn check_size(source: &str, file_name: &str) -> Result<(), Diagnostics> {
     }
 }
 
-fn too_large(source: &str) -> Option<Diagnostic> {
+pub(crate) fn too_large(source: &str) -> Option<Diagnostic> {
     if source.len() <= FILE_BYTES_MAX {
         return None;
     }
@@ -294,7 +317,8 @@ impl<'r> FileReader<'r> {
         self.build = Build::new(self.source.clone(), &self.problems);
         for (at, (node, kind)) in documents.iter().zip(kinds).enumerate() {
             if let Some(kind) = kind {
-                self.built.push((at, self.build.document(kind, node)));
+                let built = self.build.document(kind, node);
+                self.built.extend(built.into_iter().map(|built| (at, built)));
             }
         }
         if self.build.problems.iter().any(|problem| problem.code == codes::GRAPH_AND_DAG) {
@@ -319,6 +343,30 @@ impl<'r> FileReader<'r> {
             self.finish(at, document, &parts, outcome, &mut used);
         }
         self.check_unused(&parts, &used);
+    }
+
+    /// Puts what a workflow says of itself where it is offered as a tool.
+    fn describe_tools(&mut self, described: &Described) {
+        let actions = self.built.iter_mut().flat_map(|(_, built)| match built {
+            Built::Workflow(bundle) => bundle.actions.values_mut().collect(),
+            _ => Vec::new(),
+        });
+        for action in actions {
+            let offers =
+                matches!(&action.implementation, Implementation::LlmCall(call) if !call.tools.is_empty());
+            if !offers {
+                continue;
+            }
+            let Implementation::LlmCall(call) = &mut Arc::make_mut(action).implementation else { continue };
+            for tool in &mut call.tools {
+                if let ToolUse::Workflow { workflow, description, requires } = tool
+                    && let Some((own, schema)) = described.get(&workflow.text)
+                {
+                    *description = description.take().or_else(|| own.clone());
+                    *requires = requires.take().or_else(|| schema.clone());
+                }
+            }
+        }
     }
 
     fn check_versions(&mut self, parts: &Parts, workflows: &BTreeMap<Name, Option<u32>>) {
@@ -346,6 +394,11 @@ impl<'r> FileReader<'r> {
             DocumentKind::Model => {
                 let inside = own.iter().find_map(|bundle| bundle.models.get(name));
                 inside.or(parts.models.get(name)).or(library.models.get(name)).map(|model| model.version)
+            }
+            DocumentKind::ArtifactType => {
+                let inside = own.iter().find_map(|bundle| bundle.artifact_types.get(name));
+                let known = inside.or(parts.artifact_types.get(name)).or(library.artifact_types.get(name));
+                known.map(|known| known.version)
             }
         };
         self.versions(&version_of);
@@ -385,10 +438,11 @@ impl<'r> FileReader<'r> {
     fn untold(&mut self, node: &Node<'_>) -> bool {
         let Some(kind) = node.entry("kind") else { return true };
         let Some(text) = kind.value.text() else { return true };
-        let known = ["workflow", "graph", "dag", "task", "action", "prompt", "model"];
+        let known = ["workflow", "graph", "dag", "task", "action", "prompt", "model", "artifact_type"];
         let help = match nearest(text, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "known are `workflow`, `graph`, `dag`, `task`, `action`, `prompt` and `model`".to_owned(),
+            None => "known are `workflow`, `graph`, `dag`, `task`, `action`, `prompt`, `model` and `artifact_type`"
+                .to_owned(),
         };
         self.problems.push(
             Diagnostic::error(
@@ -427,6 +481,10 @@ impl<'r> FileReader<'r> {
                     parts.models.entry(model.name.text.clone()).or_insert_with(|| model.clone());
                     (DocumentKind::Model, &model.name)
                 }
+                Built::ArtifactType(of) => {
+                    parts.artifact_types.entry(of.name.text.clone()).or_insert_with(|| of.clone());
+                    (DocumentKind::ArtifactType, &of.name)
+                }
             };
             let first = *seen.entry((kind, name.text.clone())).or_insert(name.spot);
             if first != name.spot && &*name.text != "unnamed" {
@@ -464,6 +522,7 @@ impl<'r> FileReader<'r> {
             Built::Action(action) => Definition::Action(action),
             Built::Prompt(prompt) => Definition::Prompt(prompt),
             Built::Model(model) => Definition::Model(model),
+            Built::ArtifactType(of) => Definition::ArtifactType(of),
         };
         outcome.definitions.push(definition);
     }

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wonder_core::def::{
-    ActionDef, Bundle, Implementation, Inline, ModelProfile, Name, PromptSpec, Response, Rule, TaskDef, Text,
+    ActionDef, ArtifactType, Bundle, Implementation, Inline, ModelProfile, Name, PromptSpec, Response, Rule,
+    TaskDef, Text, ToolUse,
 };
 
 use crate::build::Parts;
@@ -19,6 +20,7 @@ pub struct Library {
     pub actions: BTreeMap<Name, Arc<ActionDef>>,
     pub prompts: BTreeMap<Name, PromptSpec>,
     pub models: BTreeMap<Name, ModelProfile>,
+    pub artifact_types: BTreeMap<Name, ArtifactType>,
     /// Workflows that can be called by name, wherever they are.
     pub workflows: BTreeSet<Name>,
 }
@@ -62,6 +64,9 @@ struct Names {
     actions: Vec<Name>,
     prompts: Vec<Name>,
     models: Vec<Name>,
+    artifact_types: Vec<Name>,
+    /// Some text computes the type of an artifact: it may be any.
+    any_artifact_type: bool,
 }
 
 impl Names {
@@ -84,6 +89,13 @@ impl Names {
                 self.model(model);
             }
         }
+        if self.any_artifact_type {
+            let all = file.artifact_types.keys().chain(library.artifact_types.keys());
+            self.artifact_types.extend(all.cloned());
+        }
+        while let Some(name) = self.artifact_types.pop() {
+            take(&name, &mut bundle.artifact_types, &file.artifact_types, &library.artifact_types);
+        }
     }
 
     fn task(&mut self, task: &TaskDef) {
@@ -91,10 +103,21 @@ impl Names {
     }
 
     fn action(&mut self, action: &ActionDef) {
-        if let Implementation::LlmCall(call) = &action.implementation {
-            self.actions.extend(texts(&call.tools));
-            self.prompts.extend(texts(&call.prompt_spec));
-            self.models.extend(texts(&call.model));
+        match &action.implementation {
+            Implementation::LlmCall(call) => {
+                let actions = call.tools.iter().filter_map(|tool| match tool {
+                    ToolUse::Action(name) => Some(name.text.clone()),
+                    _ => None,
+                });
+                self.actions.extend(actions);
+                self.prompts.extend(texts(&call.prompt_spec));
+                self.models.extend(texts(&call.model));
+            }
+            Implementation::ArtifactWrite(write) => {
+                self.artifact_types.extend(texts(&write.artifact_type));
+                self.any_artifact_type |= write.artifact_type.as_ref().is_some_and(|t| t.text.contains('{'));
+            }
+            _ => {}
         }
     }
 

@@ -4,19 +4,25 @@
 use serde_json::{Map, Value as Json, json};
 use wonder_core::error::ErrorKind;
 
-use crate::shape::{Choice, Form, Key, Shape, Word, all_shapes, stored_kinds};
+use crate::shape::{Choice, Form, Key, Shape, TEST_DOCUMENT, Word, all_shapes, shapes_of, stored_kinds};
 
 /// The JSON Schema of one document of a file.
 pub fn schema() -> Json {
-    let definitions: Map<String, Json> =
-        all_shapes().into_iter().map(|shape| (shape.name.to_owned(), object(shape))).collect();
-    let documents = ["workflow", "task_document", "action_document", "prompt_document", "model_document"];
+    let definitions = definitions(all_shapes());
+    let documents = [
+        "workflow",
+        "task_document",
+        "action_document",
+        "prompt_document",
+        "model_document",
+        "artifact_type_document",
+    ];
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://wonder.run/schema/v1.json",
         "title": "Wonder",
         "description": "One document of a Wonder file. It is a workflow if it has `nodes`, a task if it has `steps`, \
-                        an action if it has a kind of action, a prompt if it has `template`, else a model.",
+                        an action if it has a kind of action, a prompt if it has `template`, a model if it has `model`, else a type of artifacts.",
         "type": "object",
         "if": {"anyOf": [{"required": ["nodes"]}, kind_is(&["workflow", "graph", "dag"])]},
         "then": reference(documents[0]),
@@ -29,12 +35,31 @@ pub fn schema() -> Json {
                 "else": {
                     "if": {"anyOf": [{"required": ["model"]}, kind_is(&["model"])]},
                     "then": reference(documents[4]),
-                    "else": reference(documents[2]),
+                    "else": {
+                        "if": {"anyOf": [{"required": ["media_type"]}, kind_is(&["artifact_type"])]},
+                        "then": reference(documents[5]),
+                        "else": reference(documents[2]),
+                    }
                 }
             }
         },
         "$defs": definitions,
     })
+}
+
+/// The JSON Schema of a `*.test.yaml`.
+pub fn test_schema() -> Json {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://wonder.run/schema/test-v1.json",
+        "title": "Wonder test",
+        "$ref": format!("#/$defs/{}", TEST_DOCUMENT.name),
+        "$defs": definitions(shapes_of(&[TEST_DOCUMENT])),
+    })
+}
+
+fn definitions(shapes: Vec<&'static Shape>) -> Map<String, Json> {
+    shapes.into_iter().map(|shape| (shape.name.to_owned(), object(shape))).collect()
 }
 
 fn kind_is(words: &[&str]) -> Json {

@@ -19,6 +19,7 @@ pub(crate) struct Used {
     actions: BTreeSet<Name>,
     prompts: BTreeSet<Name>,
     models: BTreeSet<Name>,
+    artifact_types: BTreeSet<Name>,
 }
 
 impl Used {
@@ -27,6 +28,7 @@ impl Used {
         self.actions.extend(bundle.actions.keys().cloned());
         self.prompts.extend(bundle.prompts.keys().cloned());
         self.models.extend(bundle.models.keys().cloned());
+        self.artifact_types.extend(bundle.artifact_types.keys().cloned());
     }
 }
 
@@ -37,10 +39,12 @@ pub(crate) fn bundle(parts: &Parts, used: &Used, library: &Library) -> Option<Bu
         actions: left(&parts.actions, &used.actions),
         prompts: left(&parts.prompts, &used.prompts),
         models: left(&parts.models, &used.models),
+        artifact_types: left(&parts.artifact_types, &used.artifact_types),
         ..Bundle::default()
     };
-    let nothing = bundle.tasks.is_empty() && bundle.actions.is_empty();
-    if nothing && bundle.prompts.is_empty() && bundle.models.is_empty() {
+    let no_work = bundle.tasks.is_empty() && bundle.actions.is_empty();
+    let no_parts = bundle.prompts.is_empty() && bundle.models.is_empty() && bundle.artifact_types.is_empty();
+    if no_work && no_parts {
         return None;
     }
     // An action is checked where a step uses it.

@@ -1,6 +1,8 @@
 //! The real binary, attacked: killed, starved of disk, crowded, timed out. Each test has a directory of its
 //! own and sees only what a user sees: exit codes, screens, files, processes.
 
+mod agents;
+mod artifacts;
 mod budgets;
 mod clock;
 mod crowd;

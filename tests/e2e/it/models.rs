@@ -13,14 +13,14 @@ use crate::place::{Place, Told, ended, until};
 const KEY: &str = "sk-planted-0123456789abcdef";
 
 /// A provider that serves until it is dropped.
-struct Provider {
+pub(crate) struct Provider {
     address: SocketAddr,
     _runtime: tokio::runtime::Runtime,
     _server: Server,
 }
 
 impl Provider {
-    fn start(turns: &str) -> Provider {
+    pub(crate) fn start(turns: &str) -> Provider {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let script = Script::read(&format!("key: {KEY}\nturns:\n{turns}")).expect("a script");
@@ -37,20 +37,24 @@ impl Provider {
         serde_json::from_str(answer.split_once("\r\n\r\n").expect("a body").1).expect("JSON")
     }
 
-    fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.journal()["count"].as_u64().expect("a number")
     }
 
     /// Where its models are allowed and its key is found.
-    fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         let place = Place::new();
         place.file("wonder.toml", &format!("allow_hosts = [\"{}\"]\n", self.address));
         place.file(".env", &format!("MODEL_KEY={KEY}\n"));
         place
     }
 
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     fn models(&self) -> String {
-        let url = format!("http://{}/v1", self.address);
+        let url = format!("{}/v1", self.url());
         let more = format!(
             "base_url: '{url}', api_key: '{{{{ secret.MODEL_KEY }}}}', prices: {{input: 1, output: 10, cached_input: 0.1}}"
         );
@@ -143,6 +147,28 @@ fn a_budget_stops_calls_before_they_are_made_and_needs_prices() {
     assert_eq!(refused.code, Some(2), "{refused:#?}");
     assert!(refused.err.contains("E0164"), "{refused:#?}");
     assert_eq!(provider.count(), 1);
+}
+
+#[test]
+fn a_call_that_waits_for_its_rate_says_so_when_asked_why() {
+    let provider = Provider::start("  - {text: ok, usage: {input_tokens: 10, output_tokens: 5}}\n");
+    let place = provider.place();
+    let models = provider.models().replace("fallbacks: [second],", "rate: {rpm: 1},");
+    let node = "{llm_call: {model: first, prompt: Hi, timeout: 1h}";
+    let workflow =
+        format!("wonder: 1\nname: slow\nnodes:\n  a: {node}, next: [b]}}\n  b: {node}}}\n{models}");
+    let file = place.file("slow.yaml", &workflow);
+    let mut owner = place.spawn(&["run", &file]);
+    until("the second call waits", || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        place.run(&["why", "last"]).out.contains("b waits for the rate of model profile first")
+    });
+    assert_eq!(place.json(&["why", "last"], 0)[0]["by"], "rate");
+    owner.kill().expect("it runs");
+    let _ = owner.wait();
+    assert_eq!(provider.count(), 1);
+    let why = place.run(&["why", "last"]).out;
+    assert!(!why.contains("rate"), "nobody waits for it any more: {why}");
 }
 
 /// All bytes of all files below a folder.

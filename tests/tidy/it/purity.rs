@@ -40,7 +40,7 @@ const MAY_USE: [(&str, &[(&str, &str)]); 4] = [
 ];
 
 /// Who may know whom.
-const MAY_KNOW: [(&str, &[&str]); 12] = [
+const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("blobs", &[]),
     ("lang", &[]),
     ("graph", &["wonder-lang"]),
@@ -50,8 +50,9 @@ const MAY_KNOW: [(&str, &[&str]); 12] = [
     ("sim", &["wonder-core", "wonder-engine", "wonder-spec"]),
     ("engine", &["wonder-core"]),
     ("plan", &["wonder-core"]),
-    ("actions", &["wonder-core", "wonder-models"]),
-    ("host", &["wonder-actions", "wonder-blobs", "wonder-core", "wonder-engine"]),
+    ("artifacts", &[]),
+    ("actions", &["wonder-artifacts", "wonder-core", "wonder-models"]),
+    ("host", &["wonder-actions", "wonder-artifacts", "wonder-blobs", "wonder-core", "wonder-engine"]),
     ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-plan", "wonder-spec"]),
 ];
 

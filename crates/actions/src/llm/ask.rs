@@ -4,16 +4,19 @@
 use wonder_core::cost::Allowance;
 use wonder_core::def::{Caching, ModelProfile, Name, Reasoning};
 use wonder_core::error::{ErrorKind, Failure};
+use wonder_core::graph::tools::{Offer, Tool, with_unique_names};
 use wonder_core::graph::{ModelCall, ProfileTexts};
 use wonder_core::limits::OUTPUT_TOKENS_RESERVED;
 use wonder_core::template::Template;
 use wonder_core::value::Value;
 use wonder_models::{
-    Cache, Effort, Header, KeyChoice, Message, Part, Problem, Provider, Request, Role, Target, Wire, key_for,
+    Cache, Effort, Header, KeyChoice, Message, Part, Problem, Provider, Request, Role, Target, ToolChoice,
+    Wire, key_for,
 };
 
 use super::images;
 use crate::context::ActionContext;
+use crate::handler::TryError;
 use crate::settings::Settings;
 use crate::texts::{bad_field, render};
 
@@ -24,6 +27,8 @@ pub(super) struct Asked<'c> {
     pub(super) profile: &'c ModelProfile,
     pub(super) request: Request,
     pub(super) target: Target,
+    /// What was offered, for judging the calls that come back.
+    pub(super) tools: Vec<Tool>,
 }
 
 impl<'c> Asked<'c> {
@@ -31,10 +36,10 @@ impl<'c> Asked<'c> {
         settings: &Settings,
         context: &ActionContext<'c>,
         call: &ModelCall,
-    ) -> Result<Asked<'c>, Failure> {
+    ) -> Result<Asked<'c>, TryError> {
         let Some((name, profile)) = context.call.profile() else {
             let why = "no model profile is named: write `model: NAME`, and define it under `models`";
-            return Err(bad_field("model", why));
+            return Err(bad_field("model", why).into());
         };
         let provider = profile.served_by().ok_or_else(|| {
             bad_field(
@@ -44,6 +49,7 @@ impl<'c> Asked<'c> {
         })?;
         let provider = Provider::parse(provider).map_err(|problem| refused(&problem))?;
         let target = target(settings, context, (provider, profile), call.table.texts.get(name))?;
+        let tools = offered(context)?;
         let mut request = Request {
             model: profile.model.to_string(),
             system: system(context, call)?,
@@ -54,6 +60,8 @@ impl<'c> Asked<'c> {
             reasoning: call.reasoning.map(effort),
             cache: if call.cache == Caching::Off { Cache::Off } else { Cache::Auto },
             output_schema: schema(context, call)?,
+            tools: tools.iter().map(as_sent).collect(),
+            tool_choice: tool_choice(context, call)?,
             stream: true,
             idempotency_key: Some(context.key()),
             ..Request::default()
@@ -66,8 +74,32 @@ impl<'c> Asked<'c> {
         request.max_tokens = request.max_tokens.or(reserved);
         let shown = images::read(context, &call.images).await?;
         put_behind(&mut request.messages, shown);
-        Ok(Asked { name: name.clone(), profile, request, target })
+        Ok(Asked { name: name.clone(), profile, request, target, tools })
     }
+}
+
+/// The tools that the model is offered, with names that are different from each other.
+fn offered(context: &ActionContext<'_>) -> Result<Vec<Tool>, Failure> {
+    let mut tools = Vec::new();
+    for offer in context.call.offers() {
+        match offer {
+            Offer::Tool(tool) => tools.push(*tool),
+            Offer::Server { server, .. } => {
+                return Err(bad_field("tools", &format!("there is no MCP server `{server}` here")));
+            }
+        }
+    }
+    Ok(with_unique_names(tools))
+}
+
+fn as_sent(tool: &Tool) -> wonder_models::Tool {
+    let (name, description) = (tool.name.clone(), tool.description.clone());
+    wonder_models::Tool { name, description, schema: tool.schema.doc().clone() }
+}
+
+fn tool_choice(context: &ActionContext<'_>, call: &ModelCall) -> Result<ToolChoice, Failure> {
+    let Some(template) = &call.tool_choice else { return Ok(ToolChoice::default()) };
+    Ok(ToolChoice::parse(render(template, "tool_choice", context.scope)?.trim()))
 }
 
 /// What no provider should see, as a failure of the action.
@@ -162,7 +194,7 @@ fn put_behind(messages: &mut Vec<Message>, parts: Vec<Part>) {
     }
 }
 
-/// What the answer has to fit: what the call says, else its prompt spec. What that requires is checked with it.
+/// What the answer has to fit. What its prompt spec requires is checked with it.
 fn schema(
     context: &ActionContext<'_>,
     call: &ModelCall,
@@ -177,6 +209,5 @@ fn schema(
             Failure::new(ErrorKind::ContractViolation, message)
         })?;
     }
-    let of_spec = || spec.and_then(|spec| spec.produces.clone());
-    Ok(call.output_schema.clone().or_else(of_spec))
+    Ok(call.answer_schema().cloned())
 }

@@ -1,6 +1,6 @@
 //! What an answer cost, whether it was of use or not: refusals, filters and cut answers are paid for too.
 
-use wonder_core::cost::{Spend, price_usd_micros};
+use wonder_core::cost::{Spend, TokenCounts, price_usd_micros};
 use wonder_core::def::Prices;
 use wonder_models::{CallFailure, FailureKind, Reply, Usage};
 
@@ -30,8 +30,13 @@ pub(super) fn count(
     spend.cached_tokens = used.cached_input_tokens;
     spend.unpriced_calls = u64::from(prices.is_none());
     let prices = prices.unwrap_or_default();
-    spend.usd_micros =
-        price_usd_micros(&prices, used.input_tokens, used.cached_input_tokens, used.output_tokens);
+    let counts = TokenCounts {
+        input: used.input_tokens,
+        cached: used.cached_input_tokens,
+        cache_write: used.cache_write_tokens,
+        output: used.output_tokens,
+    };
+    spend.usd_micros = price_usd_micros(&prices, counts);
     guessed.map(|_| format!("the provider does not say what it used: about {} tokens count", spend.tokens()))
 }
 

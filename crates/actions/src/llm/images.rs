@@ -1,31 +1,52 @@
-//! Pictures that a call shows to its model: URLs, which the provider fetches, and files, which are read here. What is
-//! no picture is not sent, so that a path from outside cannot lead to any other file.
+//! Pictures that a call shows to its model: URLs, which the provider fetches, and files and artifacts, which are read
+//! here. What is no picture is not sent, so that a path from outside cannot lead to any other file.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tokio::io::AsyncReadExt;
+use wonder_core::artifact::{BY_HASH, BY_NAME, wanted};
 use wonder_core::error::{ErrorKind, Failure};
-use wonder_core::template::Template;
+use wonder_core::template::{Budget, Template};
+use wonder_core::value::Value;
 use wonder_models::{Image, Part};
 
 use crate::context::ActionContext;
-use crate::texts::{bad_field, render};
+use crate::handler::TryError;
+use crate::texts::bad_field;
 
 const BYTES_MAX: u64 = 20 << 20;
+const NO_PICTURE: &str = "is no PNG, JPEG, GIF or WebP";
 
-pub(super) async fn read(context: &ActionContext<'_>, images: &[Template]) -> Result<Vec<Part>, Failure> {
+pub(super) async fn read(context: &ActionContext<'_>, images: &[Template]) -> Result<Vec<Part>, TryError> {
     let mut parts = Vec::with_capacity(images.len());
+    let mut budget = Budget::default();
     for template in images {
-        let text = render(template, "images", context.scope)?;
-        let text = text.trim();
-        let is_url = ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
-        parts.push(Part::Image(if is_url {
+        let value = template.render_value_within(context.scope, &mut budget);
+        let value = value.map_err(|error| bad_field("images", &error.message))?;
+        let text = value.as_str().unwrap_or_default().trim();
+        let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| text.starts_with(beginning));
+        parts.push(Part::Image(if begins(&["https://", "http://"]) {
             Image::Url { url: text.into(), media_type: None }
+        } else if value.as_map().is_some() || begins(&[BY_NAME, BY_HASH]) {
+            artifact(context, &value).await?
         } else {
             file(context, text).await?
         }));
     }
     Ok(parts)
+}
+
+async fn artifact(context: &ActionContext<'_>, value: &Value) -> Result<Image, TryError> {
+    let wanted = wanted(value).map_err(|why| bad_field("images", &why))?;
+    let opened = context.read_artifact(&wanted, BYTES_MAX).await?;
+    let media_type = picture_type(&opened.bytes);
+    let media_type =
+        media_type.ok_or_else(|| bad_field("images", &format!("{:?} {NO_PICTURE}", opened.name)))?;
+    Ok(shown(media_type, &opened.bytes))
+}
+
+fn shown(media_type: &str, bytes: &[u8]) -> Image {
+    Image::Data { media_type: media_type.into(), data: STANDARD.encode(bytes).into() }
 }
 
 async fn file(context: &ActionContext<'_>, path: &str) -> Result<Image, Failure> {
@@ -43,12 +64,12 @@ async fn file(context: &ActionContext<'_>, path: &str) -> Result<Image, Failure>
         let message = format!("`images`: {path:?} has more than {BYTES_MAX} bytes");
         return Err(Failure::new(ErrorKind::LimitExceeded, message));
     }
-    let media_type = media_type(&bytes).ok_or_else(|| wrong("is no PNG, JPEG, GIF or WebP"))?;
-    Ok(Image::Data { media_type: media_type.into(), data: STANDARD.encode(&bytes).into() })
+    let media_type = picture_type(&bytes).ok_or_else(|| wrong(NO_PICTURE))?;
+    Ok(shown(media_type, &bytes))
 }
 
 /// By its first bytes: a name can say anything.
-fn media_type(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
@@ -64,11 +85,11 @@ mod tests {
 
     #[test]
     fn a_picture_is_one_by_its_first_bytes() {
-        assert_eq!(media_type(b"\x89PNG\r\n\x1a\nrest"), Some("image/png"));
-        assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
-        assert_eq!(media_type(b"GIF89a"), Some("image/gif"));
-        assert_eq!(media_type(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
-        assert_eq!(media_type(b"-----BEGIN PRIVATE KEY-----"), None);
-        assert_eq!(media_type(b""), None);
+        assert_eq!(picture_type(b"\x89PNG\r\n\x1a\nrest"), Some("image/png"));
+        assert_eq!(picture_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
+        assert_eq!(picture_type(b"GIF89a"), Some("image/gif"));
+        assert_eq!(picture_type(b"RIFF\0\0\0\0WEBPVP8 "), Some("image/webp"));
+        assert_eq!(picture_type(b"-----BEGIN PRIVATE KEY-----"), None);
+        assert_eq!(picture_type(b""), None);
     }
 }

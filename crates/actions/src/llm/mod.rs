@@ -2,7 +2,8 @@
 //!
 //! What a request looks like and what an answer means is for `wonder_models` to say; here texts are filled in, keys are
 //! found, addresses are guarded, and the answer is shown as it comes and paid for. It follows no redirects, reaches
-//! private addresses only where `allow_hosts` names them, tries nothing again by itself and calls no tools.
+//! private addresses only where `allow_hosts` names them, tries nothing again by itself, and calls no tools:
+//! it offers them, and says of each call that comes back what is known of its tool.
 
 mod ask;
 mod bill;
@@ -14,13 +15,14 @@ use std::sync::Arc;
 
 use wonder_core::command::TaskOrder;
 use wonder_core::cost::Allowance;
-use wonder_core::def::{Implementation, Name};
+use wonder_core::def::{Implementation, Name, OnViolation};
 use wonder_core::graph::{ModelCall, Work};
 use wonder_core::reserve::worst_call;
 use wonder_core::task::ActionCall;
-use wonder_models::encode;
+use wonder_models::{CallFailure, FailureKind, encode};
 
 use ask::Asked;
+pub(crate) use images::picture_type;
 use rate::Rates;
 
 use crate::context::ActionContext;
@@ -58,7 +60,15 @@ impl LlmHandler {
         if let Some(note) = note {
             context.line(crate::job::Stream::Note, note);
         }
-        answer.map(|reply| reply.to_value()).map_err(|failure| send::failed(&failure))
+        match answer {
+            Ok(reply) => Ok(call.result(reply.to_value(), &asked.tools, Vec::new())),
+            Err(CallFailure {
+                kind: FailureKind::ContractViolation, reply: Some(reply), message, ..
+            }) if call.on_violation == OnViolation::Return => {
+                Ok(call.result(reply.to_value(), &asked.tools, vec![message]))
+            }
+            Err(failure) => Err(send::failed(&failure)),
+        }
     }
 }
 

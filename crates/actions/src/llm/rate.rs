@@ -64,6 +64,7 @@ impl Rates {
         let mut said = false;
         let mut say = |text: String| {
             if !std::mem::replace(&mut said, true) {
+                context.waits_for_rate(Some(&asked.name));
                 context.line(Stream::Note, format!("model profile `{}`: {text}", asked.name));
             }
         };
@@ -77,6 +78,7 @@ impl Rates {
         loop {
             let wait_ms = gate.buckets().take(gate.now_ms(), tokens);
             if wait_ms == 0 {
+                context.waits_for_rate(None);
                 return Ok(Passed(Some((gate.clone(), tokens))));
             }
             say(format!("waits {wait_ms} ms for its `rate`"));

@@ -18,7 +18,7 @@ use wonder_core::graph::ShellSpec;
 use super::ShellHandler;
 use super::hidden::covers;
 use super::isolation::program;
-use super::plan::Plan;
+use super::plan::{OUT_INSIDE, Plan};
 use super::process::Launch;
 use crate::context::ActionContext;
 use crate::handler::TryError;
@@ -90,6 +90,12 @@ fn words(
             false => "type=bind,readonly,source=/dev/null,target=",
         });
         mount.push(&target);
+        words.extend(["--mount".into(), mount]);
+    }
+    if let Some(out) = &plan.out {
+        let mut mount = OsString::from("type=bind,source=");
+        mount.push(out);
+        mount.push(format!(",target={OUT_INSIDE}"));
         words.extend(["--mount".into(), mount]);
     }
     if runtime.file_name().is_some_and(|name| name == "docker") {

@@ -59,15 +59,25 @@ pub(super) fn covers(settings: &Settings, shown: &Path) -> Result<Vec<Cover>, Fa
         }
         found.extend(cover(&real, &path));
     }
-    if let Some(person) = settings.variable("HOME") {
-        let person = self::real(Path::new(&person));
-        found.extend(KEYS.iter().filter_map(|key| cover(&real, &person.join(key))));
-    }
+    found.extend(keys(settings).iter().filter_map(|key| cover(&real, key)));
     // What lies in a covered directory is gone with it.
     let covered: Vec<PathBuf> =
         found.iter().filter(|cover| cover.is_dir).map(|cover| cover.below.clone()).collect();
     found.retain(|cover| !covered.iter().any(|dir| cover.below != *dir && cover.below.starts_with(dir)));
     Ok(found)
+}
+
+/// Whether a path, without links, lies where nobody from outside may look: for what is read on behalf of a text.
+pub(crate) fn is_hidden(settings: &Settings, real_path: &Path) -> bool {
+    let own = settings.hidden.iter().map(|path| real(path));
+    own.chain(keys(settings)).any(|hidden| real_path.starts_with(hidden))
+}
+
+/// Where people keep keys, without links.
+fn keys(settings: &Settings) -> Vec<PathBuf> {
+    let Some(person) = settings.variable("HOME") else { return Vec::new() };
+    let person = real(Path::new(&person));
+    KEYS.iter().map(|key| person.join(key)).collect()
 }
 
 fn cover(shown: &Path, path: &Path) -> Option<Cover> {

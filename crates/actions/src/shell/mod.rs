@@ -22,11 +22,13 @@ use wonder_core::graph::{ShellSpec, Work};
 use wonder_core::value::{Map, Value};
 
 use container::Runtimes;
+pub(crate) use hidden::is_hidden;
 pub(crate) use isolation::missing_program;
 pub use plan::COMMAND_VARIABLES;
 use plan::Plan;
 use process::Ended;
 
+use crate::artifacts::{OutFolder, keep_left};
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing, TryError, TryResult};
 use crate::json;
@@ -55,11 +57,18 @@ impl ShellHandler {
         ShellHandler { settings, runtimes: Runtimes::default(), reaper }
     }
 
-    async fn run(&self, context: &ActionContext<'_>, shell: &ShellSpec) -> TryResult {
-        let plan = Plan::of(context, shell)?;
+    async fn run(&self, context: &mut ActionContext<'_>, shell: &ShellSpec) -> TryResult {
+        let out = OutFolder::fresh(context)?;
+        let plan = Plan::of(context, shell, out.as_ref())?;
         let launch = isolation::launch(self, context, shell, plan).await?;
         let ended = process::run(self, context, launch, shell.limits.output_bytes).await?;
-        result_of(context, shell, ended)
+        let mut result = result_of(context, shell, ended)?;
+        let Some(out) = out else { return Ok(result) };
+        let left = keep_left(context, &out).await?;
+        if !left.is_empty() {
+            result.set_path(&["artifacts".into()], Value::list(left));
+        }
+        Ok(result)
     }
 }
 

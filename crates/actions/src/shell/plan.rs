@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wonder_core::command_line::program_among;
+use wonder_core::def::Isolation;
 use wonder_core::error::Failure;
 use wonder_core::graph::{CommandSpec, ShellSpec};
 use wonder_core::template::{Piece, Template};
 
 use super::{NOT_RUN, not_started, quote};
+use crate::artifacts::OutFolder;
 use crate::context::ActionContext;
 use crate::parts::parts;
 use crate::texts::{bad_field, pairs, render, render_all};
@@ -27,10 +29,19 @@ pub(super) struct Plan {
     pub(super) variables: BTreeMap<String, String>,
     /// What it shall not get.
     pub(super) unset: Vec<String>,
+    /// Where on this machine it puts what is to be kept.
+    pub(super) out: Option<PathBuf>,
 }
 
+/// Where an isolated command sees the directory of its artifacts.
+pub(super) const OUT_INSIDE: &str = "/wonder/artifacts";
+
 impl Plan {
-    pub(super) fn of(context: &ActionContext<'_>, shell: &ShellSpec) -> Result<Plan, Failure> {
+    pub(super) fn of(
+        context: &ActionContext<'_>,
+        shell: &ShellSpec,
+        out: Option<&OutFolder>,
+    ) -> Result<Plan, Failure> {
         let scope = context.scope;
         let mut variables = BTreeMap::new();
         let command = match &shell.command {
@@ -48,7 +59,8 @@ impl Plan {
         if command.first().is_none_or(String::is_empty) {
             return Err(bad_field("command", "it names no program"));
         }
-        variables.extend(own_variables(context));
+        let out = out.map(|out| absolute(out.path())).transpose()?;
+        variables.extend(own_variables(context, shell.isolation, out.as_deref()));
         let mut unset = Vec::new();
         for (name, values) in pairs(shell.env.as_ref(), "env", scope)? {
             if name.is_empty() || name.contains(['=', '\0']) {
@@ -66,7 +78,7 @@ impl Plan {
         let cwd = shell.cwd.as_ref().map(|text| render(text, "cwd", scope)).transpose()?;
         check_no_nul("cwd", cwd.iter())?;
         let cwd = cwd.map_or_else(|| workdir.clone(), |cwd| workdir.join(cwd));
-        Ok(Plan { command, workdir, cwd, stdin, variables, unset })
+        Ok(Plan { command, workdir, cwd, stdin, variables, unset, out })
     }
 }
 
@@ -82,7 +94,7 @@ fn refuse_program(list: &[Template]) -> Result<(), Failure> {
 }
 
 /// What every command is told about itself, by variable.
-pub const COMMAND_VARIABLES: [(&str, &str); 4] = [
+pub const COMMAND_VARIABLES: [(&str, &str); 5] = [
     (
         "WONDER_IDEMPOTENCY_KEY",
         "The same whenever this very effect is tried again, after a crash too: give it to whatever you call, so that \
@@ -91,12 +103,26 @@ pub const COMMAND_VARIABLES: [(&str, &str); 4] = [
     ("WONDER_RUN", "The run's id."),
     ("WONDER_NODE", "The ref of the node."),
     ("WONDER_ATTEMPT", "Which attempt of the task this is, from 1."),
+    (
+        "WONDER_ARTIFACTS",
+        "An empty directory: the files that are left in it when the command has ended well become artifacts of the run, \
+         and `artifacts` of the result.",
+    ),
 ];
 
-fn own_variables(context: &ActionContext<'_>) -> impl Iterator<Item = (String, String)> {
+fn own_variables(
+    context: &ActionContext<'_>,
+    isolation: Isolation,
+    out: Option<&Path>,
+) -> impl Iterator<Item = (String, String)> {
     let order = context.order();
+    let out = out.map(|out| match isolation {
+        Isolation::None | Isolation::Process => out.to_string_lossy().into_owned(),
+        Isolation::Sandbox | Isolation::Container => OUT_INSIDE.to_owned(),
+    });
     let values = [context.key(), order.run.to_string(), order.node.to_string(), order.attempt.to_string()];
-    COMMAND_VARIABLES.iter().zip(values).map(|((name, _), value)| ((*name).to_owned(), value))
+    let values = values.map(Some).into_iter().chain([out]);
+    COMMAND_VARIABLES.iter().zip(values).filter_map(|((name, _), value)| Some(((*name).to_owned(), value?)))
 }
 
 /// Neither a command line nor a variable can have NUL characters.

@@ -11,7 +11,7 @@ use wonder_core::error::Failure;
 use wonder_core::graph::ShellSpec;
 
 use super::hidden::covers;
-use super::plan::Plan;
+use super::plan::{OUT_INSIDE, Plan};
 use crate::settings::Settings;
 use crate::texts::bad_field;
 
@@ -76,6 +76,9 @@ pub(super) fn words(settings: &Settings, shell: &ShellSpec, plan: &Plan) -> Resu
                 false => words.two("--ro-bind", Path::new("/dev/null"), &path),
             }
         }
+    }
+    if let Some(out) = &plan.out {
+        words.two("--bind", out, Path::new(OUT_INSIDE));
     }
     if !sees(settings, plan, &plan.cwd) {
         let why = "it lies outside what a sandbox sees: the working directory, programs, and `sandbox_read`";

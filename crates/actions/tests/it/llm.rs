@@ -14,6 +14,7 @@ use wonder_core::error::ErrorKind;
 use wonder_core::input::{TaskOutcome, TaskReport};
 use wonder_modelserver::{Script, Server};
 
+use crate::artifacts::Keeper;
 use crate::support::{Output, assert_failed, failure, job_of, json, result, task_with};
 
 const KEY: &str = "sk-test-0123456789";
@@ -52,7 +53,8 @@ fn profile(server: &Server, (provider, model, version): (&str, &str, &str), more
 fn asking(profile: &str, fields: &str, input: &str) -> (Job, Output) {
     let task = task_with(&format!("{{llm_call: {{model: m, {fields}}}}}"), profile);
     let (mut job, output) = job_of(task, input);
-    let prices = Prices { input: 1_000_000, output: 10_000_000, cached_input: Some(100_000) };
+    let prices =
+        Prices { input: 1_000_000, output: 10_000_000, cached_input: Some(100_000), cache_write: None };
     job.order.prices = [("m".into(), prices)].into();
     (job, output)
 }
@@ -302,6 +304,36 @@ async fn a_conversation_is_a_list_that_a_text_names_and_images_are_sent_with_it(
         ErrorKind::ExpressionError,
         "is no PNG, JPEG, GIF or WebP",
     );
+}
+
+#[tokio::test]
+async fn an_artifact_is_shown_by_its_name_and_by_its_reference() {
+    let server = serve("  - {text: ok}").await;
+    let keeper = Keeper::new();
+    std::fs::write(keeper.work().join("shot"), b"\x89PNG\r\n\x1a\nrest").unwrap();
+    let reference = result(keeper.perform("{artifact_write: {name: shot, path: shot}}").await);
+    keeper.perform("{artifact_write: {name: note, content: plain}}").await;
+    let settings = || Settings {
+        secrets: Arc::new(Keys),
+        allow_hosts: vec!["127.0.0.1".to_owned()],
+        ..keeper.settings()
+    };
+    let input = format!(r#"{{"shot": {reference}}}"#);
+    for image in ["'artifact:shot'", "'{{ input.shot }}'", "'{{ input.shot.artifact }}'"] {
+        let fields = format!("prompt: What is it?, images: [{image}]");
+        let (job, _output) = asking(&profile(&server, FORMATS[0], ""), &fields, &input);
+        result(Worker::new(settings()).perform(job).await);
+    }
+    let asked = journal(&server).await["requests"].clone();
+    for request in asked.as_array().unwrap() {
+        let shown = request["body"]["messages"].to_string();
+        assert!(shown.contains("data:image/png;base64,iVBORw0KGgpyZXN0"), "{shown}");
+    }
+    for (image, why) in [("'artifact:note'", "is no PNG"), ("'artifact:none'", "has no artifact")] {
+        let fields = format!("prompt: What is it?, images: [{image}]");
+        let (job, _output) = asking(&profile(&server, FORMATS[0], ""), &fields, &input);
+        assert_failed(Worker::new(settings()).perform(job).await, ErrorKind::ExpressionError, why);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What a worker promises: commands, requests and mocks performed for real, stopped for real, and nothing
 //! left behind or let out.
 
+mod artifacts;
 mod guard;
 mod handler;
 mod http;

@@ -171,7 +171,7 @@ async fn kinds_it_does_not_know_are_refused_by_name() {
     let worker = Worker::new(Settings::default());
     for (node, can) in [
         (node, false),
-        ("{artifact_read: a}", false),
+        ("{artifact_read: a}", true),
         ("{mock: {output: {}}}", true),
         ("{shell: ls}", true),
         ("{http_request: 'http://a.example'}", true),

@@ -2,6 +2,8 @@
 //! when it is over, when somebody presses Ctrl-C, or at once with `--detach`.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -11,13 +13,15 @@ use wonder_core::event::{Event, EventKind, NewChild};
 use wonder_engine::ahead::taught;
 use wonder_engine::timeline::Timeline;
 use wonder_engine::{
-    Engine, EngineError, ErrorCode, Filter, Follow, GateView, Reply, RunView, Status, Updates,
+    Engine, EngineError, ErrorCode, Filter, Follow, GateView, Heard, Listen, Reply, RunView, Status, Updates,
 };
 use wonder_host::{Connection, Drive, Leaving, Purpose};
 
+use crate::args::somebody;
 use crate::display::Display;
 use crate::exit::Exit;
 use crate::fault::Fault;
+use crate::in_place::{Desk, News};
 use crate::interrupts::Interrupts;
 use crate::screen::Screen;
 use crate::session::Session;
@@ -31,6 +35,8 @@ use crate::view::words::shell_word;
 const WAIT_MS: u64 = 30_000;
 /// The same for a watcher, who wants to know soon if nobody carries the run on any more.
 const WATCH_MS: u64 = 2_000;
+/// How long one question for text is held.
+const LISTEN_MS: u64 = 10_000;
 /// After a question for news failed; whether the run goes on is asked elsewhere.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -81,7 +87,8 @@ async fn carry_on(
     since: Option<Time>,
 ) -> Result<Exit, Fault> {
     let mut interrupts = Interrupts::listen();
-    let stay = Stay { session, engine: connection.engine(), run: &run, since, role: Role::Driver };
+    let asks = session.screen.asks();
+    let stay = Stay { session, engine: connection.engine(), run: &run, since, role: Role::Driver, asks };
     match stay.until_over(&mut interrupts).await {
         Ok(Ending::Over(view)) => {
             let printed = print_outcome(session, connection.engine(), &view).await;
@@ -100,7 +107,9 @@ async fn carry_on(
 pub(crate) async fn watch(session: &Session, connection: Connection, run: String) -> Result<Exit, Fault> {
     let mut interrupts = Interrupts::listen();
     let engine = connection.engine();
-    let stay = Stay { session, engine, run: &run, since: None, role: Role::Watcher };
+    // Without an owner there is nobody who could take an answer.
+    let asks = session.screen.asks() && connection.owner().await.is_some();
+    let stay = Stay { session, engine, run: &run, since: None, role: Role::Watcher, asks };
     let exit = match stay.until_over(&mut interrupts).await {
         Ok(Ending::Over(view)) => print_outcome(session, engine, &view).await.map(|()| Exit::of_run(&view)),
         Ok(Ending::Interrupted) => Ok(Exit::Interrupted),
@@ -117,6 +126,8 @@ struct Stay<'s> {
     run: &'s str,
     since: Option<Time>,
     role: Role,
+    /// Gates are asked here, where they are seen.
+    asks: bool,
 }
 
 impl Stay<'_> {
@@ -136,25 +147,33 @@ impl Stay<'_> {
         let background =
             if screen.live && !screen.json { self.background().await } else { Background::default() };
         let mut display = Display::new(self.run, self.since, background, screen);
+        let mut desk = Desk::new(engine, somebody(None));
         let mut frames = interval(display.period());
         frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (first_ms, wait_ms) = match self.role {
             Role::Driver => (WAIT_MS, WAIT_MS),
             Role::Watcher => (0, WATCH_MS),
         };
-        let mut end = Box::pin(engine.wait(self.run.to_owned(), first_ms));
+        let mut end = self.end(first_ms);
         let mut news = Box::pin(next_news(engine, display.question()));
+        let mut text = Box::pin(next_text(engine, self.run, 0, display.listens()));
         let mut trouble = Trouble::default();
         let ending = loop {
             tokio::select! {
                 biased;
-                () = interrupts.next() => break Ending::Interrupted,
+                () = interrupts.next(), if !desk.is_away() => break Ending::Interrupted,
                 view = &mut end => {
                     let view = view?;
+                    end = self.end(wait_ms);
                     if is_over(&view, self.role) {
-                        break Ending::Over(view);
+                        catch_up(engine, &mut display, screen).await;
+                        self.ask(&mut desk, &mut display);
+                        if !desk.is_busy() {
+                            break Ending::Over(view);
+                        }
+                        // It is quiet until somebody has answered, which is asked for below.
+                        end = Box::pin(std::future::pending());
                     }
-                    end = Box::pin(engine.wait(self.run.to_owned(), wait_ms));
                 }
                 updates = &mut news => {
                     match updates {
@@ -164,7 +183,25 @@ impl Stay<'_> {
                             sleep(AGAIN_AFTER).await;
                         }
                     }
+                    let asked = desk.is_busy();
+                    self.ask(&mut desk, &mut display);
+                    if asked && !desk.is_busy() {
+                        end = self.end(0);
+                    }
                     news = Box::pin(next_news(engine, display.question()));
+                }
+                heard = &mut text => {
+                    display.hear(&heard.pieces, screen);
+                    text = Box::pin(next_text(engine, self.run, heard.cursor, display.listens()));
+                }
+                asked = desk.next() => {
+                    self.asked(asked, &mut desk, &mut display);
+                    match asked {
+                        // What was typed at an editor was not for us.
+                        News::Back => *interrupts = Interrupts::listen(),
+                        News::Settled => end = self.end(0),
+                        News::Said | News::Away => {}
+                    }
                 }
                 _ = frames.tick() => display.tick(screen),
             }
@@ -175,6 +212,33 @@ impl Stay<'_> {
         }
         display.finish(screen);
         Ok(ending)
+    }
+
+    /// How the run stands when it is over or waits, or after so long.
+    fn end(&self, wait_ms: u64) -> Pin<Box<dyn Future<Output = Reply<Box<RunView>>> + '_>> {
+        Box::pin(self.engine.wait(self.run.to_owned(), wait_ms))
+    }
+
+    /// Asks about what is open now, if this is the place to ask.
+    fn ask(&self, desk: &mut Desk<'_>, display: &mut Display) {
+        if self.asks {
+            desk.look(display.open_gates());
+            let screen = &self.session.screen;
+            let width = screen.size().1.saturating_sub(1).max(20);
+            display.ask(desk.lines(screen.err, width), screen);
+        }
+    }
+
+    fn asked(&self, news: News, desk: &mut Desk<'_>, display: &mut Display) {
+        match news {
+            News::Away => {
+                display.give_away(true);
+                desk.hand_over();
+            }
+            News::Back => display.give_away(false),
+            News::Said | News::Settled => {}
+        }
+        self.ask(desk, display);
     }
 }
 
@@ -223,6 +287,22 @@ async fn next_news(engine: &dyn Engine, question: Option<Follow>) -> Reply<Updat
         news.events.extend(more.events);
     }
     Ok(news)
+}
+
+/// The next of what models say. Where nobody can be listened to there is none: what was said is told at its end.
+async fn next_text(engine: &dyn Engine, run: &str, after: u64, listens: bool) -> Heard {
+    if !listens {
+        return std::future::pending().await;
+    }
+    let listen = Listen { run: run.to_owned(), after, wait_ms: LISTEN_MS };
+    match engine.listen(listen).await {
+        Ok(heard) => heard,
+        Err(error) if error.code == ErrorCode::Unsupported => std::future::pending().await,
+        Err(_) => {
+            sleep(AGAIN_AFTER).await;
+            Heard { cursor: after, ..Heard::default() }
+        }
+    }
 }
 
 fn started(news: &Updates) -> Vec<String> {

@@ -128,7 +128,7 @@ async fn show_at(engine: &dyn Engine, args: &ShowArgs, seq: u64, screen: &Screen
         return show_graph(engine, (&view, tree.root()), args.format, screen).await;
     }
     let then = tree.root().last_at;
-    let gates = GateView::open_in(&view.row, tree.root());
+    let gates = GateView::open_in(&view.row.run, &view.row.root, tree.root());
     print_run(&view, (&tree, None), &gates, (Page { now: then, ..screen.page() }, screen))?;
     if !screen.json {
         screen.say(format!("as it was after event {seq}, at {then}"));

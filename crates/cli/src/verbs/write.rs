@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use wonder_core::graph::Graph;
 use wonder_spec::{Around, Definition, Library, Reading};
 
-use crate::args::{Drawing, GraphArgs, ValidateArgs};
+use crate::args::{Drawing, GraphArgs, SchemaArgs, ValidateArgs};
 use crate::exit::Exit;
 use crate::fault::Fault;
 use crate::screen::Screen;
@@ -99,6 +99,7 @@ fn describe(file: &str, reading: &Reading) -> String {
             Definition::Action(action) => format!("action {}", action.name.as_str()),
             Definition::Prompt(prompt) => format!("prompt {}", prompt.name.as_str()),
             Definition::Model(model) => format!("model {}", model.name.as_str()),
+            Definition::ArtifactType(of) => format!("artifact type {}", of.name.as_str()),
         })
         .collect();
     format!("{file}: {}", parts.join(", "))
@@ -136,8 +137,9 @@ async fn graph_of_run(run: &str, session: &Session) -> Result<Arc<Graph>, Fault>
     .await
 }
 
-pub(crate) fn schema(screen: &Screen) -> Result<Exit, Fault> {
-    let text = serde_json::to_string_pretty(&wonder_spec::schema()).unwrap_or_default();
+pub(crate) fn schema(args: &SchemaArgs, screen: &Screen) -> Result<Exit, Fault> {
+    let schema = if args.tests { wonder_spec::test_schema() } else { wonder_spec::schema() };
+    let text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     screen.print(&Text::block(&format!("{text}\n")))?;
     Ok(Exit::Fine)
 }

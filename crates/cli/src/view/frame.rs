@@ -12,14 +12,19 @@ use wonder_engine::timeline::Timeline;
 
 use super::paint::Paint;
 use super::row::{Columns, line};
+use super::streaming::Streaming;
 use super::tree::{Background, Mark, Row, rows};
-use super::words::{count, dollars, duration, short_id};
+use super::words::{cost, count, dollars, duration, short_id, tokens};
 use crate::text::{Text, text};
 use wonder_engine::run_tree::{RunTree, node_name};
 
 /// Lines of output that are remembered, and how many of them a frame shows.
 const OUTPUT_KEPT_MAX: usize = 200;
 const OUTPUT_SHOWN_MAX: usize = 4;
+/// Turns of a loop that a frame shows.
+const TURNS_MAX: usize = 3;
+/// What stands before a line of streamed text, at about the depth of an agent's turn.
+const TEXT_INDENT: usize = 10;
 
 /// The screen that a frame is for.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +36,11 @@ pub(crate) struct Canvas {
     pub paint: Paint,
 }
 
-/// The last lines of output, of whichever tasks.
+/// The last lines of output, of whichever tasks, and the text that models are producing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Output {
     lines: VecDeque<LogLine>,
+    pub streaming: Streaming,
 }
 
 impl Output {
@@ -65,17 +71,38 @@ pub(crate) fn frame(
 ) -> Vec<Text> {
     let Canvas { width, height, now, paint, .. } = canvas;
     let output_lines = output.last(run_tree);
+    let texts = output.streaming.lines(height / 4, width.saturating_sub(TEXT_INDENT));
+    let text_lines: usize = texts.values().map(Vec::len).sum::<usize>().min(height / 2);
     // One line for the head, one for the cursor below the frame.
-    let room = height.saturating_sub(output_lines.len() + 2).max(1);
-    let all = rows(run_tree, background, now);
+    let room = height.saturating_sub(output_lines.len() + text_lines + 2).max(1);
+    let all = rows(run_tree, background, now, TURNS_MAX);
     let columns = Columns::of(&all, width, paint).turning(canvas.turn);
     let mut lines = vec![head(run_tree, background, canvas)];
-    lines.extend(fitting(&all, room).into_iter().map(|shown| match shown {
-        Shown::Row(row) => line(row, &columns, None),
-        Shown::Done(number) => paint.dim(format!("… {number} more done")),
-        Shown::Ahead(number) => paint.dim(format!("… {number} more ahead")),
-        Shown::More(number) => paint.dim(format!("… and {number} more")),
-    }));
+    let mut text_room = text_lines;
+    for shown in fitting(&all, room) {
+        let row = match shown {
+            Shown::Row(row) => row,
+            Shown::Done(number) => {
+                lines.push(paint.dim(format!("… {number} more done")));
+                continue;
+            }
+            Shown::Ahead(number) => {
+                lines.push(paint.dim(format!("… {number} more ahead")));
+                continue;
+            }
+            Shown::More(number) => {
+                lines.push(paint.dim(format!("… and {number} more")));
+                continue;
+            }
+        };
+        lines.push(line(row, &columns, None));
+        let text = row.visit.as_ref().and_then(|visit| texts.get(visit));
+        for said in text.into_iter().flatten().take(text_room) {
+            text_room -= 1;
+            let indent = Text::blanks(2 * row.depth + 2);
+            lines.push(text!("{}{} {}", indent, paint.dim("│"), said).fit(Some(width)));
+        }
+    }
     for said in output_lines {
         let label = run_tree.label(&said.run, TokenId(said.token));
         let line = text!("{} {}", paint.dim(format!("{label} |")), said.text);
@@ -93,11 +120,22 @@ fn head(run_tree: &RunTree, background: &Background, canvas: Canvas) -> Text {
     if status == RunStatus::Running.as_str() {
         parts.extend(time_left(root, background, canvas.now));
     }
-    if root.spend.usd_micros > 0 {
-        parts.push(dollars(root.spend.usd_micros));
-    }
+    parts.extend(spent(run_tree, background));
     parts.push(format!("run {}", short_id(&run_tree.root)));
     text!("{} {}", paint.strong(name), paint.dim(format!("· {}", parts.join(" · ")))).fit(Some(canvas.width))
+}
+
+/// `$0.0120 of $2.5000 · 12.3k tokens`: what was spent so far, here and in the runs that are still out.
+fn spent(run_tree: &RunTree, background: &Background) -> Vec<String> {
+    let spend = run_tree.spend(&run_tree.root);
+    let written = background.graph.as_ref().and_then(|graph| graph.budget).and_then(|all| all.usd_micros);
+    let raised = run_tree.root().run_budget.raised.usd_micros;
+    let cost = cost(spend.usd_micros, spend.unpriced_calls);
+    let cost = match written.map(|usd_micros| dollars(usd_micros.saturating_add(raised))) {
+        Some(budget) => Some(format!("{} of {budget}", cost.unwrap_or_else(|| dollars(0)))),
+        None => cost,
+    };
+    cost.into_iter().chain((spend.tokens() > 0).then(|| tokens(spend.tokens()))).collect()
 }
 
 /// `2/10 nodes`: those of the run itself that are done, of those it has come to or may still come to.

@@ -3,20 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use wonder_core::Time;
 use wonder_core::event::{
     CancelReason, Clocked, Event, EventKind, EventWait, GateRecord, NewChild, NewGroup, PauseReason,
     TaskRetry, TimeoutType,
 };
 use wonder_core::event::{GateId, TimeoutPolicy, TokenId};
+use wonder_core::{Time, Value};
 use wonder_engine::{LogLine, Updates};
 
 use super::paint::{Paint, Tone};
-use super::words::{brief, brief_value, count, dollars, duration, offset, short_id};
+use super::tree::{shown_item, tools_called};
+use super::words::{brief, brief_value, cost, count, dollars, duration, offset, short_id, tokens};
 use crate::text::{Text, text};
-use wonder_engine::run_tree::{RunTree, is_gather, node_name};
+use wonder_engine::run_tree::{RunTree, is_gather, item_of, node_name};
 
 const MESSAGE_CHARS_MAX: usize = 300;
+/// Lines of what a model said.
+const TEXT_LINES_MAX: usize = 40;
 
 /// Turns events and output into lines.
 #[derive(Debug)]
@@ -67,6 +70,7 @@ impl Narrator {
                 }
                 !earlier
             });
+            lines.extend(self.text(run, event));
             lines.push(self.line(event.at, &sentence));
         }
         lines.extend(logs.into_iter().map(|line| self.output(line)));
@@ -86,6 +90,25 @@ impl Narrator {
         text!("{}  {} {}", time, self.paint.dim(format!("{who} |")), line.text).trim_end()
     }
 
+    /// What a model said, when it has said all of it.
+    fn text(&self, run: &str, event: &Event) -> Vec<Text> {
+        let EventKind::TaskCompleted { token, result, report, .. } = &event.kind else { return Vec::new() };
+        let by_model = report.as_ref().is_some_and(|report| report.spend.output_tokens > 0);
+        let Some(said) = result.get("text").and_then(Value::as_str).filter(|_| by_model) else {
+            return Vec::new();
+        };
+        let said: Vec<&str> = said.trim().lines().collect();
+        let mut lines: Vec<String> =
+            said.iter().take(TEXT_LINES_MAX).map(|line| (*line).to_owned()).collect();
+        if said.len() > TEXT_LINES_MAX {
+            let more = count((said.len() - TEXT_LINES_MAX) as u64, "more line");
+            lines.push(format!("… {more}: wonder show {} -o json has all", short_id(run)));
+        }
+        let time = self.paint.dim(format!("{:>9}", self.offset(event.at)));
+        let who = self.paint.dim(format!("{} >", self.run_tree.label(run, *token)));
+        lines.iter().map(|line| text!("{}  {} {}", time, who, line).trim_end()).collect()
+    }
+
     fn offset(&self, at: Time) -> String {
         offset(at.since(self.epoch.unwrap_or(self.run_tree.root().started_at)))
     }
@@ -99,7 +122,11 @@ impl Narrator {
             |gate: &GateId, tone: Tone, what: String| of_run(tone, format!("gate {run}:{gate} {what}"));
         match kind {
             EventKind::TaskDispatched { token, attempt: 1, .. } => {
-                self.of_visit(run, *token, Tone::Plain, "started".to_owned())
+                let timeline = self.run_tree.runs.get(run)?;
+                let item = timeline.visits.get(token).map(|visit| item_of(timeline, visit));
+                let call = item.filter(|item| item.as_map().is_some()).map(shown_item).unwrap_or_default();
+                let with = if call.is_empty() { call } else { format!(": {call}") };
+                self.of_visit(run, *token, Tone::Plain, format!("started{with}"))
             }
             EventKind::TaskDispatched { token, attempt, .. } => {
                 self.of_visit(run, *token, Tone::Plain, format!("started attempt {attempt}"))
@@ -114,10 +141,14 @@ impl Narrator {
                 let visit = self.run_tree.runs.get(run)?.visits.get(token);
                 let took = visit.map_or(0, |visit| self.run_tree.root().axis().took_ms(visit, at));
                 let mut what = format!("completed in {}", duration(took));
-                if let Some(micros) = report.as_ref().map(|r| r.spend.usd_micros).filter(|micros| *micros > 0)
-                {
-                    what.push_str(&format!(" · {}", dollars(micros)));
-                }
+                let spend = report.as_ref().map(|report| report.spend.clone()).unwrap_or_default();
+                let used = (spend.tokens() > 0).then(|| tokens(spend.tokens()));
+                let cost = cost(spend.usd_micros, spend.unpriced_calls);
+                let calls = visit.and_then(tools_called);
+                used.into_iter()
+                    .chain(cost)
+                    .chain(calls)
+                    .for_each(|more| what.push_str(&format!(" · {more}")));
                 self.of_visit(run, *token, Tone::Good, what)
             }
             EventKind::StepFailed { token, step, failure, .. } => {
@@ -183,11 +214,8 @@ impl Narrator {
             }
             EventKind::ChildCompleted { token, outcome, spend, .. } => {
                 let tone = if &**outcome == "completed" { Tone::Good } else { Tone::Bad };
-                let cost = if spend.usd_micros > 0 {
-                    format!(" · {}", dollars(spend.usd_micros))
-                } else {
-                    String::new()
-                };
+                let cost = cost(spend.usd_micros, spend.unpriced_calls);
+                let cost = cost.map_or(String::new(), |cost| format!(" · {cost}"));
                 self.of_visit(run, *token, tone, format!("child run {outcome}{cost}"))
             }
             EventKind::FanOut(NewGroup { token, total, items, joins_at, .. }) => {

@@ -7,7 +7,7 @@ use wonder_core::error::Failure;
 use wonder_engine::{GateView, RunView, Status, WaitView};
 
 use super::paint::{Paint, run_mark, run_tone, spoken};
-use super::words::{brief, count, dollars, dollars_as_number, duration, shell_word};
+use super::words::{brief, cost, cost_as_number, count, duration, shell_word};
 use crate::form;
 use crate::text::{Text, text};
 
@@ -26,7 +26,7 @@ pub(crate) struct Outcome<'v> {
     output: Option<&'v Value>,
     error: Option<&'v Failure>,
     waiting: &'v [WaitView],
-    cost_usd: f64,
+    cost_usd: Option<f64>,
     tokens: u64,
     duration_ms: u64,
 }
@@ -41,7 +41,7 @@ impl<'v> Outcome<'v> {
             output: view.output.as_ref(),
             error: view.error.as_ref(),
             waiting: &view.waiting,
-            cost_usd: dollars_as_number(view.row.usd_micros),
+            cost_usd: cost_as_number(view.row.usd_micros, view.unpriced_calls),
             tokens: view.row.tokens,
             duration_ms: view.duration_ms,
         }
@@ -70,7 +70,7 @@ pub(crate) fn numbers(view: &RunView) -> Vec<String> {
     parts.extend(some(metrics.nodes_skipped, format!("{} skipped", metrics.nodes_skipped)));
     parts.extend(some(metrics.retries, count(metrics.retries, "retry")));
     parts.extend(some(metrics.mutations_applied.into(), count(metrics.mutations_applied.into(), "mutation")));
-    parts.extend(some(view.row.usd_micros, dollars(view.row.usd_micros)));
+    parts.extend(cost(view.row.usd_micros, view.unpriced_calls));
     parts.extend(some(view.row.tokens, count(view.row.tokens, "model token")));
     parts
 }

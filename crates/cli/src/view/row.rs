@@ -73,6 +73,14 @@ pub(crate) fn line(row: &Row, at: &Columns, span: Option<&Span>) -> Text {
             let gap = Text::blanks(TIME_WIDTH + at.cost);
             at.paint.dim(text!("{} {}  {}", name.pad(at.label), gap, row.note))
         }
+        Mark::Earlier => {
+            let name = text!("{}⋯ {}", indent(row), row.label).fit(Some(at.label));
+            let time = Text::from(row.took_ms.map_or(String::new(), duration)).pad_left(TIME_WIDTH);
+            let cost = Text::from(if row.usd_micros > 0 { dollars(row.usd_micros) } else { String::new() });
+            let bar = span.filter(|_| at.bars > 0).map(|span| when(row, at, span)).unwrap_or_default();
+            let rest = text!("{}{}{}  {}", time, cost.pad_left(at.cost), bar, row.note);
+            at.paint.dim(text!("{} {}", name.pad(at.label), rest))
+        }
         Mark::Token(status) => {
             let mark = at.paint.tone(token_tone(status), token_mark(status, at.turn));
             let quiet = matches!(token_tone(status), Tone::Dim);
@@ -123,7 +131,7 @@ fn note_tone(mark: Mark) -> Tone {
             tone @ (Tone::Bad | Tone::Attention) => tone,
             _ => Tone::Dim,
         },
-        Mark::Group { .. } | Mark::Ahead => Tone::Dim,
+        Mark::Group { .. } | Mark::Ahead | Mark::Earlier => Tone::Dim,
     }
 }
 
@@ -150,7 +158,7 @@ fn when(row: &Row, at: &Columns, span: &Span) -> Text {
     let last = cell(ended).clamp(first + 1, at.bars);
     let tone = match row.mark {
         Mark::Token(status) => token_tone(status),
-        Mark::Group { .. } | Mark::Ahead => Tone::Dim,
+        Mark::Group { .. } | Mark::Ahead | Mark::Earlier => Tone::Dim,
     };
     let bar = at.paint.tone(tone, "━".repeat(last - first));
     text!("  {}{}{}", Text::blanks(first), bar, Text::blanks(at.bars - last))

@@ -15,8 +15,8 @@ use super::list::{Page, history, is_interrupted, place};
 use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
 use super::result::{answer_line, failure, takes_line};
 use super::row::{Columns, Span, line};
-use super::tree::{Background, Row, rows};
-use super::words::{ago, brief, count, dollars, duration, shell_word, until, wrapped};
+use super::tree::{Background, Row, SIBLINGS_MAX, rows};
+use super::words::{ago, brief, cost, count, dollars, duration, shell_word, until, wrapped};
 use super::{changes, walk};
 use crate::args::INTERRUPTED;
 use crate::text::{Text, text};
@@ -35,10 +35,10 @@ pub(crate) fn page(
 ) -> Text {
     let width = page.width.unwrap_or(WIDTH);
     let sized = Page { width: Some(width), ..page };
-    let mut out = head(view, run_tree.root(), page);
+    let mut out = head(view, run_tree, page);
     // The failure has a section of its own, with its causes.
     let (graph, told) = (graph.cloned(), view.error.clone());
-    let all = rows(run_tree, &Background { graph, told, ..Background::default() }, page.now);
+    let all = rows(run_tree, &Background { graph, told, ..Background::default() }, page.now, SIBLINGS_MAX);
     if !all.is_empty() {
         out.push(tree(&all, run_tree.root(), sized));
     }
@@ -66,8 +66,10 @@ pub(crate) fn page(
     out
 }
 
-fn head(view: &RunView, timeline: &Timeline, page: Page) -> Text {
-    let (row, paint) = (&view.row, page.paint);
+fn head(view: &RunView, run_tree: &RunTree, page: Page) -> Text {
+    let (row, paint, timeline) = (&view.row, page.paint, run_tree.root());
+    // With what the runs have spent that it has not heard the end of.
+    let spend = run_tree.spend(&run_tree.root);
     let mut lines: Vec<(&str, Text)> =
         vec![("run", Text::from(&row.run)), ("workflow", text!("{}, version {}", row.workflow, row.version))];
     if let Some(parent) = &row.parent {
@@ -86,13 +88,13 @@ fn head(view: &RunView, timeline: &Timeline, page: Page) -> Text {
     lines.push(("status", status));
     lines.push(("started", text!("{} ({})", row.started_at, ago(row.started_at, page.now))));
     let mut took = vec![duration(view.duration_ms)];
-    took.extend((row.usd_micros > 0).then(|| dollars(row.usd_micros)));
-    took.extend((row.tokens > 0).then(|| count(row.tokens, "model token")));
+    took.extend(cost(spend.usd_micros, spend.unpriced_calls));
+    took.extend((spend.tokens() > 0).then(|| count(spend.tokens(), "model token")));
     let idle = |ms: u64| format!("without {} between its end and its retry", duration(ms));
     took.extend(Some(row.closed_ms).filter(|ms| *ms > 0).map(idle));
     lines.push(("took", Text::joined(took, " · ")));
     lines.push(("metrics", metrics(&view.metrics).into()));
-    lines.extend(budget_line(view, timeline).map(|text| ("budget", text.into())));
+    lines.extend(budget_line(view, timeline, spend.usd_micros).map(|text| ("budget", text.into())));
     if !row.labels.is_empty() {
         let labels: Vec<String> = row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         lines.push(("labels", Text::joined(labels, " ")));
@@ -109,7 +111,7 @@ fn budget_micros(view: &RunView, timeline: &Timeline) -> Option<u64> {
 }
 
 /// `$0.0200 of $0.0300 spent · raised by $0.0100, 50 model calls`
-fn budget_line(view: &RunView, timeline: &Timeline) -> Option<String> {
+fn budget_line(view: &RunView, timeline: &Timeline, spent: u64) -> Option<String> {
     let raised = &timeline.run_budget.raised;
     let by: Vec<String> = [
         (raised.usd_micros > 0).then(|| dollars(raised.usd_micros)),
@@ -124,7 +126,7 @@ fn budget_line(view: &RunView, timeline: &Timeline) -> Option<String> {
     .flatten()
     .collect();
     let spent = budget_micros(view, timeline)
-        .map(|budget| format!("{} of {} spent", dollars(view.row.usd_micros), dollars(budget)));
+        .map(|budget| format!("{} of {} spent", dollars(spent), dollars(budget)));
     let raised = (!by.is_empty()).then(|| format!("raised by {}", by.join(", ")));
     let parts: Vec<String> = spent.into_iter().chain(raised).collect();
     (!parts.is_empty()).then(|| parts.join(" · "))

@@ -176,6 +176,34 @@ nodes:
   end: {mock: {output: {}}}
 "#;
 
+/// What the file of an agent comes to: turns of a model in a child run, with a branch for each call.
+const AGENT: &str = r#"
+name: mend
+budget: {usd: 2.5}
+nodes:
+  fix: {workflow_call: {workflow: turns}, budget: {usd: 1}}
+---
+name: turns
+nodes:
+  think:
+    mock:
+      output:
+        text: "Let me look at the parser.\nThen I write."
+        tool_calls:
+          - {id: c1, tool: search, arguments: {query: "parse error", limit: 3}}
+          - {id: c2, tool: search, arguments: {query: "fn parse\u001b[2J"}}
+      delay: 400ms
+      usage: {cost_usd: 0.02, input_tokens: 1200, output_tokens: 80}
+    next: [{to: search, foreach: {items: result.tool_calls, as: call}}]
+  search:
+    mock: {output: {text: "3 hits: src/parser.rs, src/lexer.rs"}, delay: 100ms}
+    next: [{to: gather, synchronization: {}}]
+  gather:
+    mock: {output: {}}
+    next: [{to: think, when: "!has(state.done)", max_iterations: 40}, {to: end}]
+  end: {mock: {output: {}}}
+"#;
+
 fn panel() -> Stage {
     Stage::open(PANEL, r#"{"question":"why?"}"#)
 }
@@ -195,6 +223,8 @@ fn background(stage: &Stage) -> Background {
 fn live(stage: &Stage, width: usize, height: usize) -> String {
     let mut output = Output::default();
     stage.updates().logs.iter().for_each(|line| output.push(line));
+    stage.texts.iter().for_each(|piece| output.streaming.hear(piece));
+    output.streaming.forget_ended(&stage.run_tree());
     let canvas = Canvas { width, height, now: stage.now, turn: Some(0), paint: Paint::NONE };
     let lines = frame(&stage.run_tree(), &background(stage), &output, canvas);
     assert!(lines.len() < height, "a frame leaves room for the cursor");
@@ -412,4 +442,37 @@ fn an_interrupted_run_says_how_to_go_on() {
         "show_interrupted",
         show::page(&view, &stage.run_tree(), None, &[], page(&stage, 100))
     );
+}
+
+#[test]
+fn an_agent_is_seen_turn_by_turn_with_what_it_says() {
+    let child = format!("{ROOT}.1.1");
+    let said = "First I read the whole of the parser, then I look at how the lexer gives it its tokens. \
+                The failing test calls parse() with an empty input.\nSo the first thing is";
+    let speaks =
+        |stage: Stage| stage.stream(&child, "think", said).stream(&child, "think", " to mend\u{1b}[2J that");
+    let second = speaks(Stage::open(AGENT, "{}").play(700));
+    insta::assert_snapshot!("live_agent_80", live(&second, 79, 24));
+    insta::assert_snapshot!("live_agent_120", live(&second, 119, 40));
+    let later = speaks(Stage::open(AGENT, "{}").play(4_200));
+    insta::assert_snapshot!("live_agent_later", live(&later, 79, 30));
+    insta::assert_snapshot!("show_agent_later", shown(&later, 100));
+    insta::assert_snapshot!("plain_agent", plain(&Stage::open(AGENT, "{}").play(700)));
+    for height in 4..16 {
+        live(&later, 40, height);
+    }
+    // What is over is not said any more.
+    let over = speaks(Stage::open(AGENT, "{}").play(700)).play(1_000);
+    assert!(!live(&over, 79, 24).contains("lexer gives"));
+}
+
+#[test]
+fn of_several_texts_each_has_its_last_line() {
+    let stage = panel().play(850);
+    let tokens: Vec<u64> = stage.run_tree().root().visits.values().map(|visit| visit.token.0).collect();
+    let mut stage = stage.stream(ROOT, "judge", "one\ntwo");
+    let piece = stage.texts[0].clone();
+    let other = tokens.iter().copied().filter(|token| *token != piece.token).max().unwrap();
+    stage.texts.push(wonder_engine::TextPiece { token: other, text: "three\nfour".to_owned(), ..piece });
+    insta::assert_snapshot!("live_texts", live(&stage, 79, 24));
 }

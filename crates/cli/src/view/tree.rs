@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use std::sync::Arc;
 
+use wonder_core::cost::Spend;
 use wonder_core::def::{Estimate, Name};
 use wonder_core::error::Failure;
 use wonder_core::event::{GroupId, TokenId};
@@ -15,7 +16,8 @@ use wonder_core::{Time, TokenStatus, Value};
 use wonder_engine::ahead::ahead;
 use wonder_engine::timeline::{Axis, GroupView, Timeline, Visit};
 
-use super::words::{brief_value, count, duration, short_id};
+use super::streaming::Place;
+use super::words::{brief, brief_value, cost, count, dollars, duration, short_id, tokens};
 use wonder_engine::run_tree::{RunTree, is_gather, item_of, node_name, visit_label};
 
 /// More siblings of one node than this are one row.
@@ -63,6 +65,8 @@ pub(crate) struct Row {
     pub took_ms: Option<u64>,
     pub usd_micros: u64,
     pub note: String,
+    /// The visit that it shows, if that is one.
+    pub visit: Option<Place>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +74,8 @@ pub(crate) enum Mark {
     Token(TokenStatus),
     /// A node that the run may still come to.
     Ahead,
+    /// Turns of a loop before those that are shown.
+    Earlier,
     /// A group: how many of its branches are done, and how many of those failed.
     Group {
         done: u32,
@@ -91,6 +97,7 @@ impl Mark {
                     | TokenStatus::Cancelled
             ),
             Mark::Group { closed, .. } => closed,
+            Mark::Earlier => true,
             Mark::Ahead => false,
         }
     }
@@ -109,14 +116,15 @@ impl Row {
             took_ms: None,
             usd_micros: 0,
             note: String::new(),
+            visit: None,
         }
     }
 }
 
-/// The whole run_tree, from its root, and what lies ahead of it.
-pub(crate) fn rows(run_tree: &RunTree, background: &Background, now: Time) -> Vec<Row> {
+/// The whole run_tree, from its root, and what lies ahead of it. Of a loop so many turns, the last ones.
+pub(crate) fn rows(run_tree: &RunTree, background: &Background, now: Time, turns_max: usize) -> Vec<Row> {
     let axis = run_tree.root().axis();
-    let mut tree = Tree { run_tree, background, axis, now, rows: Vec::new() };
+    let mut tree = Tree { run_tree, background, axis, now, turns_max, rows: Vec::new() };
     tree.run(&run_tree.root, 0);
     tree.ahead();
     tree.rows
@@ -127,11 +135,13 @@ struct Tree<'f> {
     background: &'f Background,
     axis: Axis,
     now: Time,
+    turns_max: usize,
     rows: Vec<Row>,
 }
 
 /// One run's visits, sorted into the lists they are shown in.
 struct Lists<'t> {
+    run: &'t str,
     timeline: &'t Timeline,
     top: Vec<&'t Visit>,
     within: BTreeMap<GroupId, Vec<&'t Visit>>,
@@ -142,8 +152,9 @@ struct Lists<'t> {
 }
 
 impl<'t> Lists<'t> {
-    fn of(timeline: &'t Timeline) -> Lists<'t> {
+    fn of(run: &'t str, timeline: &'t Timeline) -> Lists<'t> {
         let mut lists = Lists {
+            run,
             timeline,
             top: Vec::new(),
             within: BTreeMap::new(),
@@ -220,7 +231,7 @@ impl<'t> Lists<'t> {
 impl Tree<'_> {
     fn run(&mut self, run: &str, depth: usize) {
         let Some(timeline) = self.run_tree.runs.get(run) else { return };
-        let lists = Lists::of(timeline);
+        let lists = Lists::of(run, timeline);
         self.siblings(&lists, &lists.top, depth);
         for (id, gate) in timeline.open_gates().filter(|(_, gate)| gate.token.is_none()) {
             let mark = Mark::Token(TokenStatus::WaitingForHuman);
@@ -245,11 +256,26 @@ impl Tree<'_> {
     }
 
     fn siblings(&mut self, lists: &Lists<'_>, visits: &[&Visit], depth: usize) {
+        let mut shown: Vec<&Visit> = Vec::new();
+        let mut earlier: BTreeMap<TokenId, Row> = BTreeMap::new();
+        for branch in visits.chunk_by(|a, b| a.branch == b.branch) {
+            let folded = earlier_turns(lists, branch, self.turns_max);
+            shown.extend(branch.iter().filter(|visit| !folded.contains(&visit.token)));
+            if let Some(first) = branch.iter().find(|visit| folded.contains(&visit.token)) {
+                let all: Vec<&Visit> =
+                    branch.iter().filter(|visit| folded.contains(&visit.token)).copied().collect();
+                let next =
+                    branch.iter().find(|visit| visit.token > first.token && !folded.contains(&visit.token));
+                let before = next.map_or(first.token, |next| next.token);
+                earlier.insert(before, self.earlier(lists, &all, depth));
+            }
+        }
         let mut by_node: BTreeMap<&str, Vec<&Visit>> = BTreeMap::new();
-        for visit in visits {
+        for visit in &shown {
             by_node.entry(&visit.node).or_default().push(visit);
         }
-        for visit in visits {
+        for visit in shown.iter().copied() {
+            self.rows.extend(earlier.remove(&visit.token));
             let alike = &by_node[&*visit.node];
             if alike.len() <= SIBLINGS_MAX {
                 self.visit(lists, visit, depth);
@@ -264,6 +290,33 @@ impl Tree<'_> {
         }
     }
 
+    /// What earlier turns of a loop came to, as one row.
+    fn earlier(&self, lists: &Lists<'_>, visits: &[&Visit], depth: usize) -> Row {
+        let turns = visits.iter().map(|visit| visit.turn).max().unwrap_or(0);
+        let mut spend = Spend::default();
+        visits.iter().for_each(|visit| self.add_spend(lists, visit, &mut spend));
+        let began = visits.iter().filter_map(|visit| visit.started_at).min();
+        let ended = visits.iter().filter_map(|visit| visit.ended_at).max();
+        let note = if spend.tokens() > 0 { tokens(spend.tokens()) } else { String::new() };
+        Row {
+            began,
+            ended,
+            took_ms: began.zip(ended).map(|(began, ended)| self.axis.work_ms(began, ended)),
+            usd_micros: spend.usd_micros,
+            note,
+            ..Row::named(depth, Mark::Earlier, count(turns.into(), "earlier turn"))
+        }
+    }
+
+    /// Of a visit and of all that it fanned out to.
+    fn add_spend(&self, lists: &Lists<'_>, visit: &Visit, spend: &mut Spend) {
+        spend.add(&self.run_tree.spend_at(visit));
+        let groups = lists.groups.get(&visit.token).into_iter().flatten();
+        for inner in groups.filter_map(|group| lists.within.get(group)).flatten() {
+            self.add_spend(lists, inner, spend);
+        }
+    }
+
     fn visit(&mut self, lists: &Lists<'_>, visit: &Visit, depth: usize) {
         let began = visit.started_at.filter(|_| visit.status != TokenStatus::Skipped);
         let (status, ended) = lists.spread(visit).unwrap_or((visit.status, visit.ended_at));
@@ -275,8 +328,9 @@ impl Tree<'_> {
             began,
             ended,
             took_ms: began.map(|began| self.axis.work_ms(began, ended.unwrap_or(self.now))),
-            usd_micros: visit.spend.usd_micros,
-            note: self.note(lists.timeline, visit),
+            usd_micros: self.run_tree.spend_at(visit).usd_micros,
+            note: self.note(lists, visit),
+            visit: Some((lists.run.to_owned(), visit.token)),
         });
         for id in lists.groups.get(&visit.token).into_iter().flatten() {
             self.group(lists, *id, depth + 1);
@@ -340,7 +394,8 @@ impl Tree<'_> {
         });
     }
 
-    fn note(&self, timeline: &Timeline, visit: &Visit) -> String {
+    fn note(&self, lists: &Lists<'_>, visit: &Visit) -> String {
+        let timeline = lists.timeline;
         let mut parts = Vec::new();
         if visit.ended_at.is_some_and(|ended_at| ended_at < self.axis.from) {
             parts.push("copied".to_owned());
@@ -354,10 +409,27 @@ impl Tree<'_> {
             parts.push(count(u64::from(visit.tries) + 1, "try"));
         }
         parts.extend(self.state_note(timeline, visit));
+        parts.extend(self.spend_note(lists, visit));
+        parts.extend(tools_called(visit));
+        parts.extend(call_result(timeline, visit));
         let failed = visit.steps_failed.iter();
         parts
             .extend(failed.map(|failed| format!("went on after {} failed: {}", failed.step, failed.failure)));
         parts.join(" · ")
+    }
+
+    /// What a model took, and what it may: `1.2k tokens`, `3.4k tokens of a budget of $2.5000`.
+    fn spend_note(&self, lists: &Lists<'_>, visit: &Visit) -> Option<String> {
+        let spend = self.run_tree.spend_at(visit);
+        let used = (spend.tokens() > 0).then(|| tokens(spend.tokens()));
+        let unknown = (spend.usd_micros == 0).then(|| cost(0, spend.unpriced_calls)).flatten();
+        let graph = self.background.graph.as_ref().filter(|_| lists.run == self.run_tree.root);
+        let node = graph.and_then(|graph| Some(graph.node(graph.find_node(&visit.node)?)));
+        let budget = node.and_then(|node| node.budget).and_then(|budget| budget.usd_micros);
+        let raised = lists.timeline.node_budgets.get(&visit.node).map_or(0, |state| state.raised.usd_micros);
+        let budget = budget.map(|written| format!("budget {}", dollars(written.saturating_add(raised))));
+        let parts: Vec<String> = used.into_iter().chain(unknown).chain(budget).collect();
+        (!parts.is_empty()).then(|| parts.join(" · "))
     }
 
     fn state_note(&self, timeline: &Timeline, visit: &Visit) -> Option<String> {
@@ -393,12 +465,62 @@ impl Tree<'_> {
     }
 }
 
-/// If it is a text or a number.
-fn shown_item(item: &Value) -> String {
-    match item {
-        Value::String(_) | Value::Int(_) | Value::Float(_) => brief_value(item, ITEM_CHARS_MAX),
+/// If it is a text or a number; of a call that a model wants made, what it gives.
+pub(crate) fn shown_item(item: &Value) -> String {
+    match (item, call_arguments(item)) {
+        (Value::String(_) | Value::Int(_) | Value::Float(_), _) => brief_value(item, ITEM_CHARS_MAX),
+        (_, Some(arguments)) => arguments,
         _ => String::new(),
     }
+}
+
+/// `path=a.rs limit=3`: what a tool is called with, if the branch is for a call as models make them.
+fn call_arguments(item: &Value) -> Option<String> {
+    item.get("tool")?;
+    let given = item.get("arguments")?.as_map()?;
+    let each = given.iter().map(|(name, value)| format!("{name}={}", brief_value(value, ITEM_CHARS_MAX)));
+    Some(brief(&each.collect::<Vec<_>>().join(" "), ITEM_CHARS_MAX))
+}
+
+/// What came of such a call, in short; of a gate on the way to it, what was answered.
+fn call_result(timeline: &Timeline, visit: &Visit) -> Option<String> {
+    call_arguments(item_of(timeline, visit))?;
+    if visit.ended_at.is_none() || visit.result.is_null() {
+        return None;
+    }
+    let said = ["text", "stdout", "body", "content"].iter().find_map(|key| visit.result.get(key));
+    let said = said.filter(|said| !said.is_null()).unwrap_or(&visit.result);
+    Some(format!("→ {}", brief_value(said, 2 * ITEM_CHARS_MAX)))
+}
+
+/// `calls search, read_file`: what a model that has answered wants done.
+pub(crate) fn tools_called(visit: &Visit) -> Option<String> {
+    visit.ended_at?;
+    let calls = visit.result.get("tool_calls").and_then(Value::as_list)?;
+    let names = calls.iter().filter_map(|call| call.get("tool").and_then(Value::as_str));
+    let names: Vec<&str> = names.take(NAMES_MAX + 1).collect();
+    let more = if names.len() > NAMES_MAX { ", …" } else { "" };
+    let names = &names[..names.len().min(NAMES_MAX)];
+    (!names.is_empty()).then(|| format!("calls {}{more}", names.join(", ")))
+}
+
+/// Visits of a loop's turns before the last so many, in one branch. What is still going on is never among them, and one
+/// turn is not worth hiding.
+fn earlier_turns(lists: &Lists<'_>, visits: &[&Visit], turns_max: usize) -> BTreeSet<TokenId> {
+    let turned = visits.iter().max_by_key(|visit| visit.turn);
+    let Some(last) = turned.filter(|visit| visit.turn as usize > turns_max + 1) else {
+        return BTreeSet::new();
+    };
+    let of_head = |turn: u32| visits.iter().position(|visit| visit.node == last.node && visit.turn == turn);
+    let (first, kept) = (of_head(1), of_head(last.turn + 1 - turns_max as u32));
+    let Some(turns) = first.zip(kept).and_then(|(first, kept)| visits.get(first..kept)) else {
+        return BTreeSet::new();
+    };
+    let open = |id: &GroupId| lists.timeline.groups.get(id).is_some_and(|group| !group.closed);
+    let goes_on = |visit: &Visit| {
+        visit.ended_at.is_none() || lists.groups.get(&visit.token).into_iter().flatten().any(open)
+    };
+    turns.iter().filter(|visit| !goes_on(visit)).map(|visit| visit.token).collect()
 }
 
 /// Which of many siblings are at work, waiting or tried again: `running: [3] a.rs [7] b.rs …`.

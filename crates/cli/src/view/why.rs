@@ -59,6 +59,10 @@ fn whole(why: &Why, run_tree: &RunTree, now: Time) -> Vec<Text> {
         WhyReason::Project { message, .. } => {
             vec![text!("{}{}: raise its budget in wonder.toml, then wonder resume", of, message)]
         }
+        WhyReason::Rate { token, profile } => {
+            let who = run_tree.label(run, *token);
+            vec![text!("{} waits for the rate of model profile {}: all runs share it", who, profile)]
+        }
         WhyReason::Failed { visit, failure, .. } => {
             let place = visit.as_ref().map_or("the run", String::as_str);
             let told = told(failure).into_iter().map(|line| text!("  {}", line));

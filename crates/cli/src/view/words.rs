@@ -53,6 +53,31 @@ pub(crate) fn dollars(micros: u64) -> String {
     }
 }
 
+/// What something cost, as far as that is known: None if there is nothing to say. `unpriced`: calls of models that
+/// nobody knows the price of.
+pub(crate) fn cost(usd_micros: u64, unpriced: u64) -> Option<String> {
+    match (usd_micros, unpriced) {
+        (0, 0) => None,
+        (0, _) => Some("cost not known".to_owned()),
+        (_, 0) => Some(dollars(usd_micros)),
+        _ => Some(format!("{} and more", dollars(usd_micros))),
+    }
+}
+
+/// The same for programs: null where it is not known.
+pub(crate) fn cost_as_number(usd_micros: u64, unpriced: u64) -> Option<f64> {
+    (usd_micros > 0 || unpriced == 0).then(|| dollars_as_number(usd_micros))
+}
+
+/// `812 tokens`, `12.3k tokens`, `1.2M tokens`.
+pub(crate) fn tokens(number: u64) -> String {
+    match number {
+        0..1_000 => count(number, "token"),
+        1_000..1_000_000 => format!("{}.{}k tokens", number / 1_000, number % 1_000 / 100),
+        _ => format!("{}.{}M tokens", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}
+
 /// Dollars as a decimal number, for programs.
 pub(crate) fn dollars_as_number(micros: u64) -> f64 {
     micros as f64 / 1_000_000.0
@@ -168,6 +193,19 @@ mod tests {
         for (micros, text) in cases {
             assert_eq!(dollars(micros), text);
         }
+    }
+
+    #[test]
+    fn what_is_not_known_is_never_nothing() {
+        assert_eq!(cost(0, 0), None);
+        assert_eq!(cost(0, 2).as_deref(), Some("cost not known"));
+        assert_eq!(cost(4_200, 0).as_deref(), Some("$0.0042"));
+        assert_eq!(cost(4_200, 1).as_deref(), Some("$0.0042 and more"));
+        assert_eq!((cost_as_number(0, 0), cost_as_number(0, 1)), (Some(0.0), None));
+        assert_eq!(
+            [tokens(1), tokens(12_345), tokens(3_456_789)],
+            ["1 token", "12.3k tokens", "3.4M tokens"]
+        );
     }
 
     #[test]

@@ -151,3 +151,23 @@ output_mapping: {first: state.number, second: state.text}
     let done = home.json(&["signal", "last", "paid", "n:=2", "--key", "1.10", "-o", "json"]);
     assert_eq!(done["output"], serde_json::json!({"first": {"version": "1.10"}, "second": {"n": 2}}));
 }
+
+#[test]
+fn a_message_is_told_to_whoever_takes_it() {
+    let home = Home::with(
+        r#"
+name: outer
+nodes: {fix: {workflow_call: {workflow: inner}}}
+output_mapping: {heard: state.fix}
+---
+name: inner
+nodes: {hear: {wait_event: {event: tell}}}
+output_mapping: {all: state.hear}
+"#,
+    );
+    home.wonder(&["run", "flow.yaml"]);
+    assert_snapshot!("tell_nothing", home.wonder(&["tell", "last"]));
+    assert_snapshot!("tell_nobody", home.wonder(&["tell", "last/other", "hello"]));
+    assert_snapshot!("tell", home.wonder(&["tell", "last/fix", "only the parser", "--by", "bob"]));
+    assert_snapshot!("tell_late", home.wonder(&["tell", "last", "hello"]));
+}

@@ -2,12 +2,14 @@
 //! together. Ids, times and paths are masked; nothing sleeps to be right.
 
 mod act;
+mod artifacts;
 mod bounds;
 mod cost;
 mod errors;
 mod failing;
 mod home;
 mod humans;
+mod in_place;
 mod leaving;
 mod look;
 mod mask;

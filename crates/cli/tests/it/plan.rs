@@ -24,7 +24,8 @@ fn examples() -> Vec<PathBuf> {
         let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let is_workflow = |path: &PathBuf| {
             let name = path.file_name().unwrap().to_string_lossy();
-            name.ends_with(".yaml") && !name.ends_with(".scenario.yaml")
+            let is_other = name.ends_with(".scenario.yaml") || name.ends_with(".test.yaml");
+            name.ends_with(".yaml") && !is_other
         };
         found.extend(files.filter(is_workflow));
     }

@@ -37,6 +37,10 @@ impl Decision<'_> {
             return Err(Failure::new(ErrorKind::LimitExceeded, message));
         }
         let workflow = self.callee(id, spec, &call.scope)?;
+        let input = match &spec.with {
+            None => call.input.clone(),
+            Some(with) => with.render_values(&call.scope).map_err(expression_error)?,
+        };
         let attempt = self.token(id).attempt + 1;
         let child = child_id(&start.id, id, attempt);
         let own = node.timeout_ms.or(spec.timeout_ms);
@@ -50,7 +54,7 @@ impl Decision<'_> {
             allowance,
             on_exceeded,
             workflow,
-            input: call.input.clone(),
+            input,
             timeout_ms,
             inherit_artifacts: spec.inherit_artifacts,
             deadline: own.map(|ms| self.now.plus(ms)),
@@ -122,7 +126,7 @@ impl Decision<'_> {
         };
         self.raise_by_child(id, attempt, &spend);
         if !self.is_awaited(id, attempt) {
-            self.late(id, attempt, Report { spend, tries: 0 });
+            self.late(id, attempt, Report { spend, ..Report::default() });
             return Ok(());
         }
         let name = match &outcome {

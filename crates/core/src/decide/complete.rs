@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, Failure};
 use crate::event::{BranchRef, EventKind, Patch, PatchValue, Report, RunChange, TokenId};
 use crate::expr::Scope;
 use crate::graph::{MapTree, Mutation, Node, NodeIx, WriteTo};
-use crate::path::{Root, Target};
+use crate::path::{Root, Target, Way};
 use crate::scope::{Pending, View};
 use crate::task::{expression_error, mutations_at, violated};
 use crate::value::Value;
@@ -52,6 +52,7 @@ impl Decision<'_> {
 
     /// The result cannot be written or routed. What a response made of a failure gets no second response.
     fn not_done(&mut self, id: TokenId, failure: Failure, report: Option<Report>, how: &How) {
+        let report = report.map(|report| Report { artifacts: Vec::new(), ..report });
         let failed = Failed { report, ..Failed::of(failure) };
         match how {
             How::Completed => self.fail(id, failed),
@@ -172,7 +173,7 @@ impl Decision<'_> {
     /// `state.<ref> = result`; an inner node of a dag's `foreach` writes under the name of its unit.
     fn default_write(&self, node: &Node, result: &Value) -> (Vec<Patch>, Vec<Pending>, bool) {
         let reference = self.run.graph().written(node);
-        let to = Target { root: Root::State, path: vec![reference.clone()] };
+        let to = Target::state(vec![reference.clone()]);
         let patch = Patch { to: to.clone(), value: PatchValue::Result(vec![]) };
         (vec![patch], vec![Pending { to, value: result.clone() }], false)
     }
@@ -188,12 +189,13 @@ impl Decision<'_> {
         Err(Failure::new(ErrorKind::LimitExceeded, message))
     }
 
-    /// A write outside branches must fit `context_schema` and the size of the context.
+    /// Appending needs a list. Outside branches a write must fit `context_schema` and the size of the context too.
     pub(super) fn check_writes(&self, branch: Option<BranchRef>, pending: &[Pending]) -> Result<(), Failure> {
+        let graph = self.run.graph();
+        self.check_appends(branch, pending)?;
         if branch.is_some() {
             return Ok(());
         }
-        let graph = self.run.graph();
         let view = View::of_run(self.state(), graph).with_pending(pending);
         let max = self.state().start.as_ref().map_or(u64::MAX, |start| start.limits.context_bytes_max);
         let mut bytes = self.state().context_bytes;
@@ -225,6 +227,28 @@ impl Decision<'_> {
         if bytes > max {
             let message = format!("the context grows beyond the limit context_bytes_max ({max})");
             return Err(Failure::new(ErrorKind::LimitExceeded, message));
+        }
+        Ok(())
+    }
+}
+
+impl Decision<'_> {
+    fn check_appends(&self, branch: Option<BranchRef>, pending: &[Pending]) -> Result<(), Failure> {
+        let view = View::of_run(self.state(), self.run.graph()).in_branch(branch);
+        for (at, write) in pending.iter().enumerate().filter(|(_, write)| write.to.way != Way::Replace) {
+            let root = if write.to.root == Root::Output { "output" } else { "state" };
+            let before = view.with_pending(&pending[..at]).read(root, &write.to.path).unwrap_or_default();
+            let what = match (&before, &write.value) {
+                (Value::Null | Value::List(_), Value::List(_)) => continue,
+                (Value::Null | Value::List(_), _) if write.to.way == Way::Append => continue,
+                (Value::Null | Value::List(_), value) => {
+                    format!("what `[*]` appends is a list, not a {}", value.type_name())
+                }
+                (before, _) => {
+                    format!("it holds a {}, and only a list can be appended to", before.type_name())
+                }
+            };
+            return Err(Failure::new(ErrorKind::ContractViolation, format!("{}: {what}", write.to)));
         }
         Ok(())
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::command::{Command, TaskOrder};
 use crate::def::{Name, Prices};
 use crate::error::Failure;
-use crate::event::{EventKind, TokenId};
-use crate::expr::Scope;
-use crate::graph::{Node, NodeInput, Perform, Task, Work};
+use crate::event::{EventKind, TakenPart, TokenId};
+use crate::expr::{Read, Scope};
+use crate::graph::{MapTree, Node, NodeInput, Perform, Task, Work};
 use crate::lifecycle::{RunStatus, TokenStatus};
 use crate::scope::{View, named};
 use crate::task::{expression_error, violated};
@@ -90,7 +90,8 @@ impl Decision<'_> {
         }
         let token = self.token(id);
         let (attempt, generation) = (token.attempt + 1, token.generation);
-        self.record(EventKind::TaskDispatched { token: id, attempt, generation, input, reserved });
+        let (input, taken) = self.by_reference(id, node, input);
+        self.record(EventKind::TaskDispatched { token: id, attempt, generation, input, taken, reserved });
         let order = self.run.order(id).expect("a token that was just dispatched is owed a task");
         self.request(Command::RunTask(order));
         Sent::Moved
@@ -125,6 +126,32 @@ impl Decision<'_> {
         Ok(input)
     }
 
+    /// The input as it is recorded: large parts that are in the context as they are, are named.
+    fn by_reference(&self, id: TokenId, node: &Node, mut input: Value) -> (Value, Vec<TakenPart>) {
+        let token = self.token(id);
+        if node.stands_for.is_some() || !token.overrides.input.is_null() {
+            return (input, Vec::new());
+        }
+        let mut taken = Vec::new();
+        match &node.input {
+            NodeInput::Named(reads) => {
+                // Most parts are small: nothing is made for those.
+                let is_large = |read: &Read| {
+                    let value = input.get(&read.root).and_then(|root| root.get_path(&read.path));
+                    value.is_some_and(|value| !value.fits(TAKEN_BYTES_MIN))
+                };
+                let large: Vec<&Read> = reads.iter().filter(|read| is_large(read)).collect();
+                for read in large {
+                    let at = std::iter::once(&read.root).chain(&read.path).cloned().collect();
+                    take_out(&mut input, at, read, &mut taken);
+                }
+            }
+            NodeInput::Mapped(tree) => taken_by_mapping(tree, &mut Vec::new(), &mut input, &mut taken),
+            NodeInput::NamedInput(_) | NodeInput::RunInput | NodeInput::Needs | NodeInput::Empty => {}
+        }
+        (input, taken)
+    }
+
     fn mapped_input(&self, node: &Node, view: View<'_>) -> Result<Value, Failure> {
         Ok(match &node.input {
             NodeInput::Mapped(tree) => tree.eval(&view).map_err(|error| {
@@ -153,6 +180,42 @@ impl Decision<'_> {
             }
             NodeInput::Empty => Value::empty_map(),
         })
+    }
+}
+
+/// Smaller parts are recorded where they are used: a log is read by people.
+const TAKEN_BYTES_MIN: usize = 1_024;
+
+fn taken_by_mapping(tree: &MapTree, at: &mut Vec<Name>, input: &mut Value, taken: &mut Vec<TakenPart>) {
+    match tree {
+        MapTree::Expr(expr) => {
+            if let Some(read) = expr.as_path() {
+                take_out(input, at.clone(), read, taken);
+            }
+        }
+        MapTree::Map(entries) => {
+            for (key, tree) in entries {
+                at.push(key.clone());
+                taken_by_mapping(tree, at, input, taken);
+                at.pop();
+            }
+        }
+        MapTree::List(_) | MapTree::Literal(_) => {}
+    }
+}
+
+/// Takes a large part of the input out of it, if it stands in the context by this name.
+fn take_out(input: &mut Value, at: Vec<Name>, read: &Read, taken: &mut Vec<TakenPart>) {
+    let in_context = matches!(&*read.root, "state" | "output" | "input");
+    // One part lies within another where a text names both a value and something in it.
+    let overlaps = |part: &TakenPart| part.at.starts_with(&at) || at.starts_with(&part.at);
+    if !in_context || at.is_empty() || taken.iter().any(overlaps) {
+        return;
+    }
+    if input.get_path(&at).is_some_and(|value| !value.fits(TAKEN_BYTES_MIN)) {
+        input.set_path(&at, Value::Null);
+        let from = std::iter::once(&read.root).chain(&read.path).map(Clone::clone).collect();
+        taken.push(TakenPart { at, from });
     }
 }
 

@@ -9,6 +9,7 @@ use crate::event::{EventKind, GateKind, GateRecord, OpenedWith, TimeoutPolicy, T
 use crate::graph::{Coordinated, GateSpec, Node, Perform, SleepSpec, Task, WriteTo};
 use crate::input::{ContinuedStep, TaskOutcome};
 use crate::path::Root;
+use crate::schema::Schema;
 use crate::scope::{Around, Pending};
 use crate::state::Place;
 use crate::task::{ActionCall, Ask, TaskMachine, check, expression_error};
@@ -45,6 +46,10 @@ impl Decision<'_> {
         }
     }
 
+    #[expect(
+        clippy::result_large_err,
+        reason = "a failure on its way to be recorded; it is made once and moved"
+    )]
     fn perform(&mut self, id: TokenId, node: &Node, task: &Arc<Task>, inline: bool) -> Result<(), Failed> {
         match task.steps.first().and_then(|step| step.action.coordinated.as_ref()) {
             Some(Coordinated::UpdateContext { set }) if inline => return self.update_context(id, set),
@@ -79,6 +84,10 @@ impl Decision<'_> {
         TaskMachine::start(task.clone(), input, token.feedback.clone(), token.overrides.clone())
     }
 
+    #[expect(
+        clippy::result_large_err,
+        reason = "a failure on its way to be recorded; it is made once and moved"
+    )]
     fn task_ended(&mut self, id: TokenId, outcome: TaskOutcome) -> Result<(), Failed> {
         match outcome {
             TaskOutcome::Completed { result } => {
@@ -161,6 +170,10 @@ impl Decision<'_> {
     }
 
     /// `update_context` on the node itself: the run's scope, in order, each seeing those before it.
+    #[expect(
+        clippy::result_large_err,
+        reason = "a failure on its way to be recorded; it is made once and moved"
+    )]
     fn update_context(&mut self, id: TokenId, set: &[WriteTo]) -> Result<(), Failed> {
         let mut pending: Vec<Pending> = Vec::new();
         let mut values = Value::empty_map();
@@ -199,7 +212,8 @@ impl Decision<'_> {
     ) -> Result<(), Failure> {
         match &call.action.coordinated {
             Some(Coordinated::HumanGate(gate)) => {
-                let record = gate_record(node, gate, &call.scope)?;
+                let form = self.gate_form(id, gate, &call.scope)?;
+                let record = GateRecord { form, ..gate_record(node, gate, &call.scope)? };
                 self.ask(id, record, Some(with));
                 Ok(())
             }
@@ -208,6 +222,23 @@ impl Decision<'_> {
             Some(Coordinated::WorkflowCall(child)) => self.start_child(id, node, child, call, with),
             _ => Err(Failure::new(ErrorKind::Internal, "this action is a worker's")),
         }
+    }
+
+    /// What an answer has to fit: as it is written, or as an expression says it now. What is no schema is refused here,
+    /// before anybody is asked.
+    fn gate_form(&self, id: TokenId, gate: &GateSpec, scope: &Value) -> Result<Value, Failure> {
+        let Some(expr) = &gate.form_from else {
+            return Ok(gate.form.as_ref().map_or(Value::Null, |form| form.doc().clone()));
+        };
+        let around = Around { near: scope, far: self.view(id) };
+        let form = expr.eval(&around).map_err(expression_error)?;
+        if !form.is_null() {
+            Schema::compile(&form).map_err(|why| {
+                let message = format!("`form`: `{}` gives no JSON Schema: {why}", expr.text());
+                Failure::new(ErrorKind::ContractViolation, message)
+            })?;
+        }
+        Ok(form)
     }
 
     fn open_result_review(&mut self, id: TokenId, node: &Node) {
@@ -286,7 +317,6 @@ fn gate_record(node: &Node, spec: &GateSpec, scope: &Value) -> Result<GateRecord
     let (assignees, escalate) = (names(&spec.assignees)?, names(&spec.escalate)?);
     Ok(GateRecord {
         body: spec.body.as_ref().map(&mut text).transpose()?,
-        form: spec.form.as_ref().map_or(Value::Null, |form| form.doc().clone()),
         assignees,
         quorum: spec.quorum,
         timeout_ms: spec.timeout_ms.or(node.timeout_ms),

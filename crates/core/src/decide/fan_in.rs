@@ -7,6 +7,7 @@ use crate::event::{
 };
 use crate::graph::{Join, Merge, MergeInto, NodeIx, Source};
 use crate::lifecycle::TokenStatus;
+use crate::path::{Target, Way};
 use crate::scope::{Pending, View};
 use crate::state::{Branch, Group};
 use crate::task::expression_error;
@@ -183,10 +184,17 @@ impl Decision<'_> {
             MergeInto::Context { target, strategy } => (target, strategy),
         };
         let value = combine(slots, *strategy)?;
-        let pending = [Pending { to: target.clone(), value: value.clone() }];
+        let (to, value) = match (*strategy, target.way) {
+            (MergeStrategy::Append, Way::Append) => {
+                (Target { way: Way::AppendEach, ..target.clone() }, value)
+            }
+            (MergeStrategy::Append, Way::AppendEach) => (target.clone(), flattened(&value)?),
+            _ => (target.clone(), value),
+        };
+        let pending = [Pending { to, value }];
         self.check_writes(group.outer, &pending)?;
-        let patches = vec![Patch { to: target.clone(), value: PatchValue::Value(value) }];
-        Ok(Merged { patches, carried: Value::Null })
+        let [Pending { to, value }] = pending;
+        Ok(Merged { patches: vec![Patch { to, value: PatchValue::Value(value) }], carried: Value::Null })
     }
 
     /// What each branch that arrived brings, in branch order; of failed ones their error if it is kept.
@@ -258,6 +266,19 @@ fn verdict(group: &Group, join: &Join) -> Verdict {
             }
         }
     }
+}
+
+/// `append` into `x[*]`: what each branch brings is a list, and their items are appended.
+fn flattened(lists: &Value) -> Result<Value, Failure> {
+    let mut all = Vec::new();
+    for (index, list) in lists.as_list().unwrap_or_default().iter().enumerate() {
+        let Some(items) = list.as_list() else {
+            let message = format!("`[*]` appends lists; branch {index} has a {}", list.type_name());
+            return Err(Failure::new(ErrorKind::ContractViolation, message));
+        };
+        all.extend(items.iter().cloned());
+    }
+    Ok(Value::from(all))
 }
 
 fn combine(slots: Vec<Slot>, strategy: MergeStrategy) -> Result<Value, Failure> {

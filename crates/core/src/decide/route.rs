@@ -5,7 +5,7 @@ use crate::def::{FanOut, Name, On};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{BranchRef, Counts, EventKind, GroupId, NewGroup, NewToken, Then, TokenId};
 use crate::expr::Scope;
-use crate::graph::{Graph, Node, NodeIx, Source, Spread, Transition, TransitionIx};
+use crate::graph::{Bound, Graph, Node, NodeIx, Source, Spread, Transition, TransitionIx};
 use crate::schedule::fan_in_timeout_ms;
 use crate::scope::View;
 use crate::task::expression_error;
@@ -75,7 +75,7 @@ impl Decision<'_> {
         let mut hops = Vec::new();
         for ix in candidates {
             let transition = graph.transition(ix);
-            if fits(transition, lineage, &view)? {
+            if fits(graph, transition, lineage, &view)? {
                 hops.push(Hop { transition: ix, spread: self.spread(transition, &view)? });
                 if !all {
                     break;
@@ -306,10 +306,14 @@ impl Decision<'_> {
 
     pub(super) fn create_token(&mut self, lineage: &Lineage, node: NodeIx, via: Option<Name>) -> TokenId {
         let token = self.next_token();
-        let lineage = lineage.clone();
+        let mut lineage = lineage.clone();
+        let at = self.run.graph().node(node);
+        if at.max_visits.is_some() {
+            *lineage.counts.entry(visits_of(&at.reference)).or_insert(0) += 1;
+        }
         self.record(EventKind::TokenCreated(NewToken {
             token,
-            node: self.run.graph().node(node).reference.clone(),
+            node: at.reference.clone(),
             parent: lineage.parent,
             via,
             branch: lineage.branch,
@@ -334,9 +338,22 @@ impl Decision<'_> {
     }
 }
 
-fn fits(transition: &Transition, lineage: &Lineage, view: &dyn Scope) -> Result<bool, Failure> {
-    let taken = lineage.counts.get(&transition.reference).copied().unwrap_or(0);
-    if transition.max_iterations.is_some_and(|max| taken >= max) {
+fn fits(
+    graph: &Graph,
+    transition: &Transition,
+    lineage: &Lineage,
+    view: &dyn Scope,
+) -> Result<bool, Failure> {
+    let to = graph.node(transition.to);
+    let times = |name: &Name| i64::from(lineage.counts.get(name).copied().unwrap_or(0));
+    if let Some(bound) = &transition.max_iterations
+        && times(&transition.reference) >= bound_now(bound, view)?
+    {
+        return Ok(false);
+    }
+    if let Some(bound) = &to.max_visits
+        && times(&visits_of(&to.reference)) >= bound_now(bound, view)?
+    {
         return Ok(false);
     }
     match &transition.condition {
@@ -348,6 +365,24 @@ fn fits(transition: &Transition, lineage: &Lineage, view: &dyn Scope) -> Result<
             failure
         }),
     }
+}
+
+/// What a bound is where it is asked for.
+fn bound_now(bound: &Bound, view: &dyn Scope) -> Result<i64, Failure> {
+    let expr = match bound {
+        Bound::Count(count) => return Ok((*count).into()),
+        Bound::Expr(expr) => expr,
+    };
+    let value = expr.eval(view).map_err(expression_error)?;
+    value.as_i64().ok_or_else(|| {
+        let message = format!("the bound `{}` must give an int, not a {}", expr.text(), value.type_name());
+        Failure::new(ErrorKind::ExpressionError, message)
+    })
+}
+
+/// Under what the visits of a node are counted: beside the refs of transitions, which have no colon in them.
+fn visits_of(node: &Name) -> Name {
+    format!("visits:{node}").into()
 }
 
 /// Counts a bounded transition for the lineage that takes it.

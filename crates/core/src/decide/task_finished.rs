@@ -21,8 +21,10 @@ impl Decision<'_> {
         if out.is_none() {
             return Err(Rejection::NotOut { token: id, attempt });
         }
-        let TaskReport { outcome, spend, tries, continued } = report;
-        let report = Report { spend, tries };
+        let TaskReport { outcome, spend, tries, continued, artifacts } = report;
+        // Only what completes a node names artifacts: those of other attempts are nobody's.
+        let completes = self.is_awaited(id, attempt) && matches!(outcome, TaskOutcome::Completed { .. });
+        let report = Report { spend, tries, artifacts: if completes { artifacts } else { Vec::new() } };
         if !self.is_awaited(id, attempt) {
             self.late(id, attempt, report);
             return Ok(());

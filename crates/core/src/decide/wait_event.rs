@@ -1,6 +1,6 @@
 //! `wait_event` and `EventArrived`: the first that fits, whichever comes first.
 
-use crate::def::Name;
+use crate::def::{Name, Take};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, EventWait, OpenedWith, TimeoutPolicy, TimeoutType, TokenId};
 use crate::graph::{Coordinated, Node, Perform, WaitSpec};
@@ -28,6 +28,10 @@ impl Decision<'_> {
             None => Value::Null,
             Some(key) => key.eval(&Around { near: scope, far: self.view(id) }).map_err(expression_error)?,
         };
+        if wait.take == Take::Kept {
+            self.take_kept(id, &event, &key, opened_with);
+            return Ok(());
+        }
         let kept = self.state().events_kept.iter().find(|kept| kept.event == event && fits(&key, &kept.key));
         if let Some((received, payload)) = kept.map(|kept| (kept.seq, kept.payload.clone())) {
             self.record(EventKind::EventTaken { token: id, received });
@@ -38,6 +42,18 @@ impl Decision<'_> {
         let opened_with = Some(opened_with);
         self.record(EventKind::EventAwaited(EventWait { token: id, event, key, deadline, opened_with }));
         Ok(())
+    }
+
+    /// All that have come so far; it waits for none.
+    fn take_kept(&mut self, id: TokenId, event: &Name, key: &Value, opened_with: OpenedWith) {
+        let kept = self.state().events_kept.iter();
+        let kept = kept.filter(|kept| kept.event == *event && fits(key, &kept.key));
+        let taken: Vec<(u64, Value)> = kept.map(|kept| (kept.seq, kept.payload.clone())).collect();
+        for (received, _) in &taken {
+            self.record(EventKind::EventTaken { token: id, received: *received });
+        }
+        let payloads = taken.into_iter().map(|(_, payload)| payload);
+        self.answer_wait(id, opened_with, Ok(Value::list(payloads)));
     }
 
     pub(super) fn event_arrived(

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::artifact::Artifact;
 use crate::cost::Spend;
 use crate::def::{Name, is_default};
 use crate::error::Failure;
@@ -55,6 +56,9 @@ pub struct Report {
     pub spend: Spend,
     #[serde(skip_serializing_if = "is_default")]
     pub tries: u32,
+    /// What it kept, in order; of tasks that completed and of no others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
 }
 
 /// One write into the context, made where the token is: in its branch, or in the run's state or output.
@@ -72,6 +76,16 @@ pub enum PatchValue {
     Value(Value),
     /// The path within the result of the event that holds this patch.
     Result(Vec<Name>),
+}
+
+/// A large part of a task's input that the context holds already: it is not stored a second time, so that a turn of a
+/// long conversation costs what is new in it. What stood there is what stands there when the event is applied.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct TakenPart {
+    /// Where it goes in the input.
+    pub at: Vec<Name>,
+    /// What is read: `["state", "messages"]`.
+    pub from: Vec<Name>,
 }
 
 /// What comes after a token's work.

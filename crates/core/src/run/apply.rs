@@ -64,7 +64,8 @@ pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
         EventKind::RunYielded => run.yielded(),
         EventKind::RunContinued => run.continued(),
         EventKind::TokenCreated(new) => run.token_created(new),
-        EventKind::TaskDispatched { token, attempt, generation, input, reserved } => {
+        EventKind::TaskDispatched { token, attempt, generation, input, taken, reserved } => {
+            let input = run.with_taken(*token, input, taken);
             run.task_dispatched(*token, *attempt, *generation, input, *reserved);
         }
         EventKind::TaskRetrying(new) => run.task_retrying(new),

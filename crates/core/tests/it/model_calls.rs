@@ -7,6 +7,7 @@ use serde_json::json;
 
 use wonder_core::command::Overrides;
 use wonder_core::def::Effect;
+use wonder_core::graph::tools::Offer;
 use wonder_core::graph::{Graph, Task, Work};
 use wonder_core::task::{ActionCall, Ask, TaskMachine};
 use wonder_core::value::Value;
@@ -53,8 +54,13 @@ fn call(task: &Arc<Task>, overrides: Overrides) -> Box<ActionCall> {
     }
 }
 
-fn tools(call: &ActionCall) -> Vec<&str> {
-    call.tools().iter().map(|tool| &*tool.name).collect()
+fn tools(call: &ActionCall) -> Vec<String> {
+    let offers = call.offers().into_iter();
+    let named = offers.map(|offer| match offer {
+        Offer::Tool(tool) => tool.name.to_string(),
+        Offer::Server { server, .. } => format!("all of {server}"),
+    });
+    named.collect()
 }
 
 #[test]
@@ -84,30 +90,9 @@ fn a_model_call_carries_everything_its_names_stand_for() {
 }
 
 #[test]
-fn the_effect_of_a_call_with_tools_is_the_strongest_that_it_may_be_offered() {
-    let effect = |tools: serde_json::Value| {
-        task(json!({"model": "fast", "prompt": "{{ q }}", "tools": tools}), json!([])).effect
-    };
-    assert_eq!(effect(json!([])), Effect::None);
-    assert_eq!(effect(json!(["read"])), Effect::None);
-    assert_eq!(effect(json!(["read", "keep"])), Effect::Idempotent);
-    assert_eq!(effect(json!(["keep", "send"])), Effect::Once, "who does not say may do anything");
-    let change = json!([{"do": {"change": {"tools": ["send"]}}}]);
-    let call = json!({"model": "fast", "prompt": "{{ q }}", "tools": ["read"]});
-    assert_eq!(task(call, change).effect, Effect::Once, "a response may offer others");
-}
-
-#[test]
-fn each_call_of_a_tool_is_an_effect_of_its_own() {
-    let task = task(json!({"model": "fast", "prompt": "{{ q }}", "tools": ["send"]}), json!([]));
-    let own = call(&task, Overrides::default());
-    let send = own.tools()[0].clone();
-    let arguments = || Value::map([("to", Value::str("ada"))]);
-    let keys = [1, 2].map(|number| own.of_tool(number, &send, arguments()).unwrap().number);
-    assert_eq!((own.number, keys), (0, [1, 2]));
-    let first = own.of_tool(1, &send, arguments()).unwrap();
-    assert_eq!(first.step, own.step);
-    assert_eq!(first.scope.get_path(&["input".into(), "to".into()]), Some(&Value::str("ada")));
-    let failure = own.of_tool(1, &send, Value::empty_map()).unwrap_err();
-    assert!(failure.message.contains("the arguments of send"), "{failure}");
+fn a_call_that_offers_tools_has_no_effect_for_it_calls_none() {
+    let call = json!({"model": "fast", "prompt": "{{ q }}", "tools": ["keep", "send", {"mcp": "files"}]});
+    let task = task(call, json!([]));
+    assert_eq!(task.effect, Effect::None);
+    assert_eq!(tools(&self::call(&task, Overrides::default())), ["keep", "send", "all of files"]);
 }

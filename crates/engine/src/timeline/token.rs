@@ -37,11 +37,11 @@ impl Timeline {
         token: TokenId,
         attempt: u32,
         reserved: Allowance,
-        input: &Value,
+        input: Value,
         now: Now,
     ) {
         let Some(visit) = self.visits.get_mut(&token) else { return };
-        let attempt = Attempt { input: input.clone(), ..Attempt::new(attempt, reserved, None, now) };
+        let attempt = Attempt { input, ..Attempt::new(attempt, reserved, None, now) };
         visit.goes_out(attempt, TokenStatus::Dispatched, now);
     }
 

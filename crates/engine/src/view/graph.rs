@@ -8,7 +8,7 @@ use wonder_core::TokenStatus;
 use wonder_core::def::{Effect, Name, On};
 use wonder_core::event::RunChange;
 use wonder_core::graph::names::items_of;
-use wonder_core::graph::{Graph, Node, Perform, Spread, Transition};
+use wonder_core::graph::{Bound, Graph, Node, Perform, Spread, Transition};
 
 use crate::run_tree::{is_gather, node_name};
 use crate::timeline::{Timeline, Visit};
@@ -251,7 +251,7 @@ fn edge(before: &Graph, now: &Graph, transition: &Transition) -> EdgeView {
         condition: transition.condition.as_ref().map(|condition| condition.text().to_owned()),
         spread,
         joins: transition.sync.is_some(),
-        max_iterations: transition.max_iterations,
+        max_iterations: transition.max_iterations.as_ref().and_then(Bound::count),
         added: before.find_transition(&transition.reference).is_none(),
     }
 }

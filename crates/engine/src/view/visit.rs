@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use wonder_core::Value;
 use wonder_core::event::{GateId, TokenId};
 
-use super::{GateView, RunRow};
+use super::GateView;
 use crate::run_tree::{item_of, node_name, place_label, visit_label};
 use crate::timeline::{GateHistory, Timeline, Visit};
 
@@ -60,14 +60,14 @@ impl GateDetails {
 
 impl GateView {
     /// The open gates of a run by its events.
-    pub fn open_in(row: &RunRow, timeline: &Timeline) -> Vec<GateView> {
+    pub fn open_in(run: &str, root: &str, timeline: &Timeline) -> Vec<GateView> {
         let view = |(id, gate): (GateId, &GateHistory)| {
             let visit = gate.token.and_then(|token| timeline.visits.get(&token));
             GateView {
-                id: format!("{}:{id}", row.run),
-                run: row.run.clone(),
-                root: row.root.clone(),
-                workflow: row.workflow.clone(),
+                id: format!("{run}:{id}"),
+                run: run.to_owned(),
+                root: root.to_owned(),
+                workflow: timeline.workflow.as_deref().unwrap_or_default().to_owned(),
                 node: visit.map(|visit| node_name(&visit.node).to_owned()),
                 kind: gate.kind,
                 title: gate.title.clone(),

@@ -4,7 +4,7 @@ use super::Check;
 use crate::codes;
 use wonder_lang::def::{
     ActionDef, Assert, CommandLine, EventTimeout, GateTimeout, HttpRequest, HumanGate, Implementation,
-    Isolation, LlmCall, Mock, Shell, Sleep, Spot, Text, WaitEvent,
+    Isolation, LlmCall, Mock, Shell, Sleep, Spot, Text, ToolUse, WaitEvent,
 };
 use wonder_lang::problem::Problem;
 use wonder_lang::value::Value;
@@ -20,15 +20,7 @@ impl Check<'_> {
             Implementation::HttpRequest(http) => self.http_fields(http, spot),
             Implementation::Shell(shell) => self.shell_fields(shell, spot),
             Implementation::Assert(assert) => self.assert_fields(assert, spot),
-            Implementation::ArtifactWrite(write) => {
-                if write.content.is_some() == write.path.is_some() {
-                    self.bad_fields(
-                        spot,
-                        "`artifact_write` needs `content` or `path`, and not both",
-                        "expected one of the two",
-                    );
-                }
-            }
+            Implementation::ArtifactWrite(write) => self.artifact_fields(write, spot),
             Implementation::HumanGate(gate) => self.gate_fields(gate, spot),
             Implementation::WaitEvent(wait) => self.wait_fields(wait, spot),
             Implementation::Sleep(sleep) => self.sleep_fields(sleep, spot),
@@ -48,7 +40,7 @@ impl Check<'_> {
         }
     }
 
-    fn bad_fields(&mut self, spot: Spot, message: &str, label: &str) {
+    pub(super) fn bad_fields(&mut self, spot: Spot, message: &str, label: &str) {
         self.report(Problem::error(codes::BAD_FIELDS, spot, message).label(label));
     }
 
@@ -73,7 +65,11 @@ impl Check<'_> {
             let known = self.bundle.prompts.keys().map(|name| &**name);
             self.unknown(codes::UNKNOWN_PROMPT, prompt, "prompt", known);
         }
-        call.tools.iter().for_each(|tool| self.known_tool(tool));
+        for tool in &call.tools {
+            if let ToolUse::Action(name) = tool {
+                self.known_tool(name);
+            }
+        }
     }
 
     pub(super) fn known_model(&mut self, model: &Text) {
@@ -85,24 +81,15 @@ impl Check<'_> {
 
     pub(super) fn known_tool(&mut self, tool: &Text) {
         let actions = &self.bundle.actions;
-        let is_tool = |action: &ActionDef| matches!(action.implementation, Implementation::McpTool(_));
-        match actions.get(&tool.text) {
-            Some(action) if is_tool(action) => {}
-            Some(action) => {
-                let kind = action.implementation.kind();
-                self.report(
-                    Problem::error(
-                        codes::UNKNOWN_TOOL,
-                        tool.spot,
-                        format!("`{tool}` is a `{kind}`, not a tool"),
-                    )
-                    .label("expected the name of an `mcp_tool` action"),
-                );
-            }
-            None => {
-                let known = actions.iter().filter(|(_, action)| is_tool(action)).map(|(name, _)| &**name);
-                self.unknown(codes::UNKNOWN_TOOL, tool, "tool", known);
-            }
+        let Some(action) = actions.get(&tool.text) else {
+            let known = actions.keys().map(|name| &**name).filter(|name| !name.contains(':'));
+            return self.unknown(codes::UNKNOWN_TOOL, tool, "tool", known);
+        };
+        if action.description.is_none() {
+            let message = format!("the tool `{tool}` does not say what it does");
+            let problem = Problem::warning(codes::UNDESCRIBED_TOOL, tool.spot, message);
+            let help = format!("write `description: …` on `{tool}`: a model chooses by it");
+            self.report(problem.label("expected a `description` on it").help(help));
         }
     }
 

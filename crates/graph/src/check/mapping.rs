@@ -46,7 +46,10 @@ impl Check<'_> {
                         "write under `state` or `output`; `input` stays as the run got it",
                     )
                 } else {
-                    (codes::BAD_TARGET, "a target is `state.x`, `output.x`, `_branch.output` or bare `x`")
+                    (
+                        codes::BAD_TARGET,
+                        "a target is `state.x`, `output.x`, `_branch.output` or bare `x`; `x[]` appends to a list",
+                    )
                 };
                 self.report(
                     Problem::error(code, text.spot, error.message)

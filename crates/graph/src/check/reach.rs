@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::Check;
 use crate::codes;
-use crate::shape::Shape;
+use crate::shape::{Arrow, Shape};
 use wonder_lang::def::On;
 use wonder_lang::problem::Problem;
 
@@ -17,6 +17,13 @@ struct Ways {
 }
 
 impl Shape<'_> {
+    /// It stops fitting by itself, sooner or later.
+    pub(super) fn is_bounded(&self, arrow: &Arrow<'_>) -> bool {
+        let of_node = self.node_of(arrow.to).def.and_then(|def| def.max_visits.as_ref());
+        let of_arrow = arrow.def().and_then(|def| def.max_iterations.as_ref());
+        of_node.or(of_arrow).is_some()
+    }
+
     /// Every way from node to node, with one more index at the end for "any node that fails", through which
     /// the workflow's own `on_error` leads. `bounded` tells whether transitions with `max_iterations` count.
     fn ways(&self, bounded: bool) -> Ways {
@@ -24,8 +31,7 @@ impl Shape<'_> {
         let mut next: Vec<Vec<u32>> = Vec::with_capacity(self.slots.len() + 1);
         for (at, slot) in self.slots.iter().enumerate() {
             let arrows = self.out[at].iter().map(|ix| &self.arrows[ix.0 as usize]);
-            let counted =
-                arrows.filter(|arrow| bounded || arrow.def().is_none_or(|def| def.max_iterations.is_none()));
+            let counted = arrows.filter(|arrow| bounded || !self.is_bounded(arrow));
             let mut to: Vec<u32> = counted.map(|arrow| arrow.to.0).collect();
             to.extend(self.jumps[at].iter().map(|ix| ix.0));
             to.extend(slot.behind.map(|ix| ix.0));

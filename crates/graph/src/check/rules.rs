@@ -3,7 +3,7 @@
 use super::Checker;
 use crate::codes;
 use crate::scope::{RESULT, Scope};
-use crate::shape::{Arrow, UnitShape};
+use crate::shape::{Arrow, Shape, UnitShape};
 use wonder_lang::def::{self, BranchFailure, FanOut, On, Strategy};
 use wonder_lang::problem::Problem;
 
@@ -33,7 +33,11 @@ impl<'a> Checker<'a, '_> {
         // What a dag's `foreach` spreads is known before its node did anything.
         let scope = if written.is_some() { from.with(RESULT) } else { from };
         if let Some(def) = written {
-            def.condition.iter().for_each(|text| drop(self.check.expr_in(text, &scope, &scopes.items)));
+            let bound = def.max_iterations.as_ref().and_then(def::Bound::expr);
+            let bound = bound.into_iter().chain(shape_bound(self.shape, arrow));
+            for text in def.condition.iter().chain(bound) {
+                self.check.expr_in(text, &scope, &scopes.items);
+            }
             self.spread_fields(def);
         }
         if let Some(foreach) = arrow.foreach() {
@@ -45,7 +49,8 @@ impl<'a> Checker<'a, '_> {
 
     fn spread_fields(&mut self, def: &def::TransitionDef) {
         let check = &mut self.check;
-        check.zero(def.max_iterations.map(u64::from), def.spot, "`max_iterations`");
+        let count = def.max_iterations.as_ref().and_then(def::Bound::count);
+        check.zero(count.map(u64::from), def.spot, "`max_iterations`");
         if def.spawn_count == Some(0) {
             check.report(
                 Problem::error(codes::EMPTY_SPREAD, def.spot, "`spawn_count: 0` makes no branches")
@@ -91,12 +96,13 @@ impl<'a> Checker<'a, '_> {
         if def.fan_out == FanOut::FirstMatch {
             self.never_taken(at);
         }
-        let written = out.iter().filter_map(|ix| shape.arrows[ix.0 as usize].def());
-        let mut after_success = written.filter(|def| def.on != On::Failure).peekable();
+        let arrows = out.iter().map(|ix| &shape.arrows[ix.0 as usize]);
+        let written = arrows.filter_map(|arrow| Some((arrow, arrow.def()?)));
+        let mut after_success = written.filter(|(_, def)| def.on != On::Failure).peekable();
         if after_success.peek().is_none() {
             return;
         }
-        if after_success.all(|def| def.condition.is_some() || def.max_iterations.is_some()) {
+        if after_success.all(|(arrow, def)| def.condition.is_some() || shape.is_bounded(arrow)) {
             let message = format!(
                 "every transition of `{}` has a condition or a bound, and none may fit",
                 def.reference
@@ -141,7 +147,7 @@ impl<'a> Checker<'a, '_> {
                 );
                 continue;
             }
-            if def.condition.is_none() && def.max_iterations.is_none() {
+            if def.condition.is_none() && !shape.is_bounded(arrow) {
                 success = success.or((def.on != On::Failure).then_some(arrow));
                 failure = failure.or((def.on != On::Success).then_some(arrow));
             }
@@ -169,4 +175,9 @@ impl<'a> Checker<'a, '_> {
             );
         }
     }
+}
+
+/// The bound of the node that a transition leads to, as an expression: it is asked for where the transition leaves.
+fn shape_bound<'s>(shape: &'s Shape<'_>, arrow: &Arrow<'_>) -> Option<&'s def::Text> {
+    shape.node_of(arrow.to).def?.max_visits.as_ref()?.expr()
 }

@@ -5,7 +5,7 @@ use super::Check;
 use super::mapping::{literal, spot_of};
 use crate::codes;
 use wonder_lang::def::{Name, Spot, Tree, Write};
-use wonder_lang::path::{Root, Target};
+use wonder_lang::path::{Root, Target, Way};
 use wonder_lang::problem::{Problem, nearest};
 use wonder_lang::schema::Schema;
 use wonder_lang::value::Value;
@@ -38,6 +38,11 @@ impl Check<'_> {
                     for (key, value) in map {
                         self.property_fits(schema, whose, key, Some(value), write.to.spot);
                     }
+                }
+            }
+            [key] if target.way != Way::Replace => {
+                if !self.property_fits(schema, whose, key, None, write.to.spot) {
+                    self.must_be(schema, whose, key, "array", write.to.spot);
                 }
             }
             [key] => {
@@ -80,6 +85,7 @@ impl Check<'_> {
         if self.property_fits(schema, whose, key, None, spot) {
             return;
         }
+        let kind = if target.way == Way::Replace { kind } else { Some("array") };
         match kind {
             _ if !rest.is_empty() => self.must_be(schema, whose, key, "object", spot),
             Some(kind) => self.must_be(schema, whose, key, kind, spot),

@@ -10,7 +10,7 @@ use crate::shape::{Part, Shape, Slot};
 use wonder_lang::def::{
     Implementation, Inline, Name, NodeDef, Response, Rule, StepDef, TaskDef, Tree, Write, Writes,
 };
-use wonder_lang::path::{Root, Target};
+use wonder_lang::path::{Root, Target, Way};
 
 /// What is known of the run as a whole.
 #[derive(Debug, Default)]
@@ -200,7 +200,7 @@ impl KnownState {
     fn target(&mut self, target: &str, value: Option<&Tree>, known: Known) {
         let Ok(target) = Target::parse(target) else { return };
         match (&target.path[..], value) {
-            ([key], _) => self.write(key.clone(), known),
+            ([key], _) if target.way == Way::Replace => self.write(key.clone(), known),
             ([key, ..], _) => self.write(key.clone(), Known::Anything),
             ([], Some(Tree::Map(map))) => {
                 map.keys().for_each(|key| self.write(key.clone(), Known::Anything));

@@ -8,14 +8,15 @@ use crate::parsed::Parsed;
 use crate::readings::Reading;
 use crate::scope::{Items, Scope};
 use crate::texts::{ActionText, BadText, SECRET, Texts};
+use crate::tools::Offer;
 use crate::{
-    Action, ArtifactSpec, Assertion, AssertionTest, CallSpec, CalleeSpec, CommandSpec, Coordinated, GateSpec,
-    HttpSpec, McpCall, MockErrorSpec, MockOutcomeSpec, MockSpec, ModelCall, ModelTable, ProfileTexts,
-    PromptUse, ShellSpec, SleepSpec, WaitSpec, Work,
+    Action, ArtifactSpec, ArtifactTypeSpec, Assertion, AssertionTest, CallSpec, CalleeSpec, CommandSpec,
+    Coordinated, GateSpec, HttpSpec, McpCall, MockErrorSpec, MockOutcomeSpec, MockSpec, ModelCall,
+    ModelTable, ProfileTexts, PromptUse, ShellSpec, SleepSpec, WaitSpec, Work,
 };
 use wonder_lang::def::{
-    ActionDef, Assert, Bundle, Callee, ChildFailure, CommandLine, Effect, EventTimeout, HttpRequest,
-    HumanGate, Implementation, LlmCall, Mock, ModelProfile, Name, Response, Shell, Sleep, Text, WaitEvent,
+    ActionDef, ArtifactWrite, Assert, Bundle, Callee, ChildFailure, CommandLine, EventTimeout, HttpRequest,
+    HumanGate, Implementation, LlmCall, Mock, ModelProfile, Name, Shell, Sleep, Text, WaitEvent,
     WorkflowCall,
 };
 use wonder_lang::expr::Read;
@@ -36,23 +37,17 @@ pub(crate) struct CompiledAction {
     pub(crate) bad: Vec<BadText>,
 }
 
-/// Every action of a bundle by name. Tools come first: what a model may call is part of its call.
+/// Every action of a bundle by name.
 pub(crate) fn actions(bundle: &Bundle, parsed: &mut Parsed) -> BTreeMap<Name, CompiledAction> {
-    let is_tool = |def: &ActionDef| matches!(def.implementation, Implementation::McpTool(_));
-    let none = Arc::new(ModelTable::default());
-    let mut all = BTreeMap::new();
-    for (name, def) in bundle.actions.iter().filter(|(_, def)| is_tool(def)) {
-        all.insert(name.clone(), action(name, def, bundle, (&none, &[]), parsed));
-    }
-    let tools = all.iter().map(|(name, tool)| (name.clone(), tool.action.clone())).collect();
     let texts = bundle.models.iter().map(|(name, profile)| (name.clone(), profile_texts(profile, parsed)));
     let texts = texts.collect();
+    let tools = crate::tools::all(bundle);
     let table = Arc::new(ModelTable { profiles: bundle.models.clone(), tools, texts });
-    let changed = changed_tools(bundle);
-    for (name, def) in bundle.actions.iter().filter(|(_, def)| !is_tool(def)) {
-        all.insert(name.clone(), action(name, def, bundle, (&table, &changed), parsed));
-    }
-    all
+    let compiled = bundle.actions.iter().map(|(name, def)| {
+        let compiled = action(name, def, bundle, &table, parsed);
+        (name.clone(), compiled)
+    });
+    compiled.collect()
 }
 
 /// The texts of a profile. Those that do not compile are not there; the checks say so.
@@ -67,21 +62,11 @@ fn profile_texts(profile: &ModelProfile, parsed: &mut Parsed) -> ProfileTexts {
     ProfileTexts { api_key, headers, secrets }
 }
 
-/// The tools that responses put in place of the written ones.
-fn changed_tools(bundle: &Bundle) -> Vec<Name> {
-    let rules = bundle.workflow.nodes.iter().flat_map(|node| &node.on_error);
-    let changes = rules.chain(&bundle.workflow.on_error).filter_map(|rule| match &rule.response {
-        Response::Change(change) => change.tools.as_ref(),
-        _ => None,
-    });
-    changes.flatten().map(|tool| tool.text.clone()).collect()
-}
-
 fn action(
     name: &Name,
     def: &Arc<ActionDef>,
     bundle: &Bundle,
-    (models, changed_tools): (&Arc<ModelTable>, &[Name]),
+    models: &Arc<ModelTable>,
     parsed: &mut Parsed,
 ) -> CompiledAction {
     let mut texts = Texts::new(parsed);
@@ -89,19 +74,11 @@ fn action(
     let coordinated = texts.coordinated(name, def);
     let requires = texts.schema(def.requires.as_ref(), "`requires`");
     let produces = texts.schema(def.produces.as_ref(), "`produces`");
-    let effect = effect(def, work.as_ref(), changed_tools);
+    let effect = def.effect();
     let (secrets, found, bad) = (texts.secrets(), texts.found, texts.bad);
     let (name, def) = (name.clone(), def.clone());
     let action = Action { name, def, requires, produces, effect, coordinated, work, secrets };
     CompiledAction { action: Arc::new(action), texts: found, bad }
-}
-
-/// What the action says, or its kind; with tools, the strongest of it and of all that may be offered.
-fn effect(def: &ActionDef, work: Option<&Work>, changed_tools: &[Name]) -> Effect {
-    let Some(Work::LlmCall(call)) = work else { return def.effect() };
-    let may_be_offered = call.offered.iter().chain(changed_tools);
-    let tools = may_be_offered.filter_map(|name| call.table.tools.get(name));
-    tools.map(|tool| tool.effect).fold(def.effect(), Effect::max)
 }
 
 impl Texts<'_> {
@@ -117,19 +94,29 @@ impl Texts<'_> {
             }
             Implementation::HttpRequest(http) => Work::HttpRequest(Box::new(self.http(http)?)),
             Implementation::Shell(shell) => Work::Shell(Box::new(self.shell(shell)?)),
-            Implementation::ArtifactWrite(write) => {
-                let artifact_type = self.optional("type", write.artifact_type.as_ref());
-                let name = self.template("name", &write.name);
-                let path = self.optional("path", write.path.as_ref());
-                let content = self.tree("content", write.content.as_ref());
-                Work::ArtifactWrite(ArtifactSpec { artifact_type, name: name?, content, path })
-            }
+            Implementation::ArtifactWrite(write) => Work::ArtifactWrite(self.artifact(write, bundle)?),
             Implementation::ArtifactRead(read) => {
                 Work::ArtifactRead { reference: self.template("ref", &read.reference)? }
             }
             Implementation::Mock(mock) => Work::Mock(self.mock(mock)),
             _ => return None,
         })
+    }
+
+    fn artifact(&mut self, write: &ArtifactWrite, bundle: &Bundle) -> Option<ArtifactSpec> {
+        let artifact_type = self.optional("type", write.artifact_type.as_ref());
+        let name = self.template("name", &write.name);
+        let path = self.optional("path", write.path.as_ref());
+        let content = self.tree("content", write.content.as_ref());
+        let named =
+            |name: &Name| artifact_type.as_ref().is_some_and(|of| !of.is_plain() || of.text() == &**name);
+        let types = bundle.artifact_types.iter().filter(|(name, _)| named(name));
+        let types = types.map(|(name, of)| {
+            let schema = self.schema(of.schema.as_ref(), "`schema`");
+            (name.clone(), ArtifactTypeSpec { media_type: of.media_type.clone(), schema })
+        });
+        let types = types.collect();
+        Some(ArtifactSpec { artifact_type, types, name: name?, content, path })
     }
 
     fn model_call(&mut self, call: &LlmCall, bundle: &Bundle, models: &Arc<ModelTable>) -> ModelCall {
@@ -157,7 +144,9 @@ impl Texts<'_> {
             prompt_spec,
             messages,
             output_schema,
-            offered: call.tools.iter().map(|tool| tool.text.clone()).collect(),
+            offered: call.tools.iter().filter_map(|tool| Offer::of(tool, bundle)).collect(),
+            tool_choice: self.optional("tool_choice", call.tool_choice.as_ref()),
+            on_violation: call.on_violation,
             max_tokens: call.max_tokens,
             temperature: call.temperature,
             stop: call.stop.clone(),
@@ -257,6 +246,7 @@ impl Texts<'_> {
         Some(GateSpec {
             body: self.optional("body", gate.body.as_ref()),
             form,
+            form_from: self.expr("form", gate.form_from.as_ref()),
             assignees: self.list("assignees", &gate.assignees),
             quorum: gate.quorum,
             timeout_ms: gate.timeout_ms,
@@ -277,6 +267,7 @@ impl Texts<'_> {
         };
         Some(CallSpec {
             workflow,
+            with: self.tree("with", call.with.as_ref()),
             catch: call.on_failure == ChildFailure::Catch,
             inherit_timeout: call.inherit_timeout,
             inherit_artifacts: call.inherit_artifacts,
@@ -288,7 +279,7 @@ impl Texts<'_> {
         let event = self.template("event", &wait.event);
         let key = self.expr("key", wait.key.as_ref());
         let default = wait.default.clone().filter(|_| wait.on_timeout == EventTimeout::Default);
-        Some(WaitSpec { event: event?, key, timeout_ms: wait.timeout_ms, default })
+        Some(WaitSpec { event: event?, key, take: wait.take, timeout_ms: wait.timeout_ms, default })
     }
 
     fn sleep(&mut self, sleep: &Sleep) -> Option<SleepSpec> {

@@ -75,6 +75,7 @@ impl<'a> Compiler<'a, '_> {
         node.budget = def.budget;
         node.may_mutate = def.may_mutate;
         node.estimate = def.estimate;
+        node.max_visits = self.bound(def.max_visits.as_ref())?;
         node.on_timeout = on_timeout(def, task_def, &self.actions);
         node.on_error = self.rules(&def.on_error)?;
         let mapped = match &def.input_mapping {
@@ -90,7 +91,7 @@ impl<'a> Compiler<'a, '_> {
         let has_needs = node.unit.is_some_and(|unit| !shape.units[unit.0 as usize].needs.is_empty());
         node.input = match (mapped, default) {
             (Some(mapped), _) => mapped,
-            _ if calls_workflow(&task) => NodeInput::Empty,
+            _ if calls_with_mapped_input(&task) => NodeInput::Empty,
             (None, Some(default)) => default,
             (None, None) if has_needs => NodeInput::Needs,
             (None, None) => NodeInput::RunInput,
@@ -174,6 +175,7 @@ fn blank(slot: &Slot<'_>) -> Node {
         budget: None,
         may_mutate: None,
         estimate: None,
+        max_visits: None,
         unit: slot.unit,
         behind: slot.behind,
         stands_for: slot.stands_for,
@@ -188,8 +190,10 @@ fn perform(task: Arc<Task>, lone: bool) -> Perform {
     }
 }
 
-fn calls_workflow(task: &Task) -> bool {
-    matches!(&task.steps[..], [only] if matches!(only.action.coordinated, Some(Coordinated::WorkflowCall(_))))
+/// It calls a workflow, whose input is what is mapped: what its texts name is nothing of the child's.
+fn calls_with_mapped_input(task: &Task) -> bool {
+    let [only] = &task.steps[..] else { return false };
+    matches!(&only.action.coordinated, Some(Coordinated::WorkflowCall(call)) if call.with.is_none())
 }
 
 /// The node's, or that of the action which is all its task.

@@ -2,7 +2,7 @@
 
 use super::{CannotCompile, Compiled, Compiler};
 use crate::shape::{Arrow, UnitShape};
-use crate::{NodeIx, Response, Rule, Spread, Sync, Transition, Unit, UnitIx};
+use crate::{Bound, NodeIx, Response, Rule, Spread, Sync, Transition, Unit, UnitIx};
 use wonder_lang::def::{self, Backoff, Foreach, Name, Text};
 use wonder_lang::error::ErrorKind;
 use wonder_lang::value::Value;
@@ -92,8 +92,16 @@ impl<'a> Compiler<'a, '_> {
             on: arrow.on(),
             condition: self.optional_expr(written.and_then(|def| def.condition.as_ref()))?,
             spread,
-            max_iterations: written.and_then(|def| def.max_iterations),
+            max_iterations: self.bound(written.and_then(|def| def.max_iterations.as_ref()))?,
             sync: arrow.joins().then_some(Sync { group: arrow.group }),
+        })
+    }
+
+    pub(super) fn bound(&mut self, bound: Option<&'a def::Bound>) -> Compiled<Option<Bound>> {
+        Ok(match bound {
+            None => None,
+            Some(def::Bound::Count(count)) => Some(Bound::Count(*count)),
+            Some(def::Bound::Expr(text)) => Some(Bound::Expr(self.expr(text)?)),
         })
     }
 

@@ -209,6 +209,13 @@ fn actions() -> Vec<(&'static str, Draft)> {
         ),
         ("E0132", one("mock", json!({"outcomes": []}))),
         ("E0132", one("artifact_write", json!({"name": "x"}))),
+        ("E0190", one("artifact_write", json!({"name": "x", "type": "reprot", "content": "x"}))),
+        ("E0191", one("artifact_write", json!({"name": "../x", "content": "x"}))),
+        (
+            "E0191",
+            one("artifact_write", json!({"name": "x", "type": "t", "content": "x"}))
+                .with(json!({"artifact_types": {"t": {"name": "t", "media_type": "markdown"}}})),
+        ),
         ("E0132", one("human_gate", json!({"on_timeout": "default", "timeout_ms": 5}))),
         ("E0132", one("human_gate", json!({"on_timeout": "escalate", "timeout_ms": 5}))),
         ("E0132", one("human_gate", json!({"quorum": 0}))),

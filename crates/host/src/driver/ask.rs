@@ -51,6 +51,7 @@ impl Driver {
             Request::Fork(fork) => self.fork(turn, *fork, drive),
             Request::Answer(answer) => self.answer(turn, answer, drive),
             Request::Signal(signal) => self.signal(turn, signal, drive),
+            Request::Tell(tell) => self.tell(turn, &tell, drive),
             Request::Wait { run, wait_ms } => return self.wait(turn, run.into(), wait_ms, reply),
             Request::Find { run } if self.runs.contains_key(&*run) => Ok(run.into()),
             // Asked when a reader found the run to be damaged: if it is, it is set aside.
@@ -190,7 +191,13 @@ impl Driver {
     }
 
     /// Tells a run something and carries its tree on; the answer is about the root.
-    fn tell_and_drive(&mut self, turn: &mut Turn, run: Name, input: Input, drive: Drive) -> Reply<Name> {
+    pub(super) fn tell_and_drive(
+        &mut self,
+        turn: &mut Turn,
+        run: Name,
+        input: Input,
+        drive: Drive,
+    ) -> Reply<Name> {
         self.deliver(turn, &run, input).map_err(refused)?;
         let root = self.runs.get(&run).map_or(run.clone(), |hosted| hosted.root.clone());
         if drive == Drive::On {

@@ -23,6 +23,7 @@ mod redefine;
 mod requests;
 mod rows;
 mod statistics;
+mod tell;
 mod timers;
 mod turn;
 mod views;

@@ -9,7 +9,7 @@ use wonder_core::{Run, Time};
 use wonder_engine::Status;
 
 use super::{Driver, Hosted, Turn};
-use crate::store::{GateRow, RunInsert, RunUpdate, Write};
+use crate::store::{ArtifactRow, GateRow, RunInsert, RunUpdate, Write};
 
 /// Events between snapshots, at least. Beyond that a snapshot is written when several times as much has been
 /// stored as it would take, so that snapshots are a small part of what a run writes, however large its state.
@@ -27,6 +27,7 @@ impl Driver {
         turn.batch.push(Write::Events { run: hosted.no, seq: first.seq, encoded });
         for event in events {
             turn.batch.extend(gate_row(hosted, event));
+            turn.batch.extend(artifact_rows(hosted.no, event));
             if let (EventKind::RunRetried { .. }, Some(stored)) = (&event.kind, &mut hosted.stored) {
                 // It may end again in this very turn, and that is when it ended.
                 let ended_at = stored.ended_at.take();
@@ -136,6 +137,11 @@ impl Hosted {
         }
     }
 
+    fn inherits_artifacts(&self) -> bool {
+        let parent = self.run.state().start.as_ref().and_then(|start| start.parent.as_ref());
+        parent.is_some_and(|parent| parent.inherit_artifacts)
+    }
+
     pub(super) fn inserted(&self, id: &Name, now: RunUpdate) -> RunInsert {
         RunInsert {
             no: self.no,
@@ -152,6 +158,7 @@ impl Hosted {
             started_at: self.started_at.0,
             forked: self.forked.clone(),
             project: self.project.clone(),
+            inherits_artifacts: self.inherits_artifacts(),
             now,
         }
     }
@@ -159,6 +166,20 @@ impl Hosted {
 
 pub(super) fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("maps of texts are JSON")
+}
+
+/// What a completed task has kept. Only such an event names artifacts.
+fn artifact_rows(run: i64, event: &Event) -> impl Iterator<Item = Write> + '_ {
+    let completed = match &event.kind {
+        EventKind::TaskCompleted { token, report: Some(report), .. } => Some((token.0, &report.artifacts)),
+        _ => None,
+    };
+    completed.into_iter().flat_map(move |(token, artifacts)| {
+        artifacts.iter().cloned().enumerate().map(move |(place, artifact)| {
+            let (seq, at) = (event.seq, event.at.0);
+            Write::Artifact(Box::new(ArtifactRow { run, seq, place, token, at, artifact }))
+        })
+    })
 }
 
 fn gate_row(hosted: &Hosted, event: &Event) -> Option<Write> {

@@ -61,6 +61,7 @@ pub(crate) fn view(
         quiet: ended || matches!(row.status, Status::Waiting),
         metrics: state.metrics.clone(),
         duration_ms: row.took_ms(now),
+        unpriced_calls: state.spend.unpriced_calls,
         budget_usd_micros: run.graph().budget.and_then(|budget| budget.usd_micros),
         children,
         row,

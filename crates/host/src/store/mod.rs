@@ -12,7 +12,8 @@ mod schema;
 mod write;
 
 pub(crate) use open::{Reading, database, is_older, may_pass, reader as open_reader, unreachable_file};
-pub(crate) use read::{Reader, StoredRun};
+pub(crate) use read::{Reader, StoredArtifact, StoredRun};
 pub(crate) use write::{
-    Counters, GateRow, NodeSamples, RunInsert, RunUpdate, StoredDefinition, StoredRequest, Write, Writer,
+    ArtifactRow, Counters, GateRow, NodeSamples, RunInsert, RunUpdate, StoredDefinition, StoredRequest,
+    Write, Writer,
 };

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use wonder_blobs::DecodeError;
+use wonder_core::artifact::Artifact;
 use wonder_core::def::Name;
+use wonder_core::event::TokenId;
 use wonder_core::state::State;
 use wonder_core::{Event, Time};
 use wonder_engine::{
@@ -44,6 +46,26 @@ pub(crate) struct StoredRun {
     pub(crate) workdir: String,
     pub(crate) evidence: Option<String>,
     pub(crate) wake_at: Option<i64>,
+}
+
+/// An artifact, and who kept it when.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredArtifact {
+    pub(crate) artifact: Artifact,
+    pub(crate) run: String,
+    pub(crate) token: TokenId,
+    pub(crate) at: Time,
+}
+
+fn artifact(row: &Row<'_>) -> rusqlite::Result<Artifact> {
+    let name = |at: usize| row.get::<_, String>(at).map(Name::from);
+    Ok(Artifact {
+        name: name(0)?,
+        artifact_type: row.get::<_, Option<String>>(1)?.map(Name::from),
+        media_type: name(2)?,
+        bytes: row.get::<_, i64>(3)? as u64,
+        hash: name(4)?,
+    })
 }
 
 /// What a query asks for, put together from what is wanted: SQLite plans with what is there, and no index is
@@ -346,6 +368,35 @@ impl<'c> Reader<'c> {
     pub(crate) fn request(&self, id: &str) -> Reply<Option<([u8; 32], Name)>> {
         let sql = "SELECT hash, run FROM requests WHERE id = ?";
         self.one(sql, [id], |row| Ok((row.get(0)?, row.get::<_, String>(1)?.into())))
+    }
+
+    /// What a run and those it called have kept, in the order of the runs and of their events.
+    pub(crate) fn artifacts(&self, run: &str) -> Reply<Vec<StoredArtifact>> {
+        let sql = "SELECT name, type, media_type, bytes, hash, id, token, at FROM runs JOIN artifacts ON run = no \
+                   WHERE root = (SELECT root FROM runs WHERE id = ?1) \
+                   AND (id = ?1 OR substr(id, 1, length(?1) + 1) = ?1 || '.') ORDER BY at, run, seq, place";
+        self.all(sql, [run], |row| {
+            let token = TokenId(row.get(6)?);
+            Ok(StoredArtifact { artifact: artifact(row)?, run: row.get(5)?, token, at: Time(row.get(7)?) })
+        })
+    }
+
+    /// The newest artifact of this name that a run sees: of its own, else of the nearest run that it inherits from.
+    pub(crate) fn newest_artifact(&self, run: &str, name: &str) -> Reply<Option<Artifact>> {
+        let sql = "WITH RECURSIVE seen (no, above, depth) AS (\
+                     SELECT no, CASE WHEN inherits_artifacts THEN parent END, 0 FROM runs WHERE id = ?1 \
+                     UNION ALL \
+                     SELECT runs.no, CASE WHEN inherits_artifacts THEN parent END, depth + 1 \
+                     FROM seen JOIN runs ON id = above) \
+                   SELECT name, type, media_type, bytes, hash FROM seen JOIN artifacts ON run = no \
+                   WHERE name = ?2 ORDER BY depth, seq DESC, place DESC LIMIT 1";
+        self.one(sql, [run, name], artifact)
+    }
+
+    /// Whether any run has kept something with this hash.
+    pub(crate) fn is_artifact(&self, hash: &str) -> Reply<bool> {
+        let found = self.one("SELECT 1 FROM artifacts WHERE hash = ? LIMIT 1", [hash], |_| Ok(()))?;
+        Ok(found.is_some())
     }
 
     pub(crate) fn started(&self, no: i64) -> Reply<BTreeSet<(u64, u32)>> {

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 pub(crate) const APPLICATION_ID: i64 = 0x576f_6e64;
 
 /// Each step takes a file from the version of its index to the next.
-const STEPS: [&str; 6] = [FIRST, FORKS_AND_PROJECTS, FEWER_PAGES, FILES, FOUND_BY, REQUESTS];
+const STEPS: [&str; 7] = [FIRST, FORKS_AND_PROJECTS, FEWER_PAGES, FILES, FOUND_BY, REQUESTS, ARTIFACTS];
 
 /// The version that this binary writes.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -191,6 +191,27 @@ CREATE TABLE requests (
   run TEXT NOT NULL,
   at INTEGER NOT NULL
 );
+";
+
+/// Artifacts by the event that names them. The table that was there before was never written to.
+const ARTIFACTS: &str = "
+DROP TABLE artifacts;
+CREATE TABLE artifacts (
+  run INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  place INTEGER NOT NULL,
+  token INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  type TEXT,
+  media_type TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  hash TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  PRIMARY KEY (run, seq, place)
+) WITHOUT ROWID;
+CREATE INDEX artifacts_by_hash ON artifacts (hash);
+-- It reads its parent's artifacts by name too.
+ALTER TABLE runs ADD COLUMN inherits_artifacts INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// Takes the file from version `from` to today's, all or nothing.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 use wonder_blobs::Encoded;
+use wonder_core::artifact::Artifact;
 use wonder_core::def::Name;
 use wonder_engine::{Forked, LogLine, Reply, Status};
 
@@ -89,6 +90,19 @@ pub(crate) enum Write {
         node: Name,
         learnt: NodeSamples,
     },
+    Artifact(Box<ArtifactRow>),
+}
+
+/// What a completed task has kept.
+#[derive(Clone, Debug)]
+pub(crate) struct ArtifactRow {
+    pub(crate) run: i64,
+    /// The event that names it, and which of its artifacts it is.
+    pub(crate) seq: u64,
+    pub(crate) place: usize,
+    pub(crate) token: u64,
+    pub(crate) at: i64,
+    pub(crate) artifact: Artifact,
 }
 
 /// Something that was asked, once, and the run that the answer is about.
@@ -143,6 +157,8 @@ pub(crate) struct RunInsert {
     pub(crate) started_at: i64,
     pub(crate) forked: Option<Forked>,
     pub(crate) project: Name,
+    /// It reads its parent's artifacts by name too.
+    pub(crate) inherits_artifacts: bool,
     pub(crate) now: RunUpdate,
 }
 
@@ -352,12 +368,13 @@ fn write_row(connection: &Connection, write: &Write, bytes: &mut u64) -> rusqlit
                 params![&**workflow, &**node, list(&learnt.durations_ms), list(&learnt.usd_micros)],
             )
         }
+        Write::Artifact(row) => insert_artifact(connection, row),
     }
 }
 
 fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
     let sql =
-        "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, ?)";
+        "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, ?, ?)";
     let from = r.forked.as_ref().map(|forked| forked.from.as_str());
     let copied = r.forked.as_ref().map_or((0, 0), |f| (f.copied_usd_micros, f.copied_tokens));
     connection.prepare_cached(sql)?.execute(params![
@@ -382,7 +399,8 @@ fn insert_run(connection: &Connection, r: &RunInsert) -> rusqlite::Result<()> {
         &*r.project,
         r.now.wake_at,
         r.file,
-        r.now.closed_ms as i64
+        r.now.closed_ms as i64,
+        r.inherits_artifacts
     ])?;
     let mut label = connection.prepare_cached("INSERT INTO labels VALUES (?, ?, ?)")?;
     r.labels.iter().try_for_each(|(key, value)| label.execute(params![key, value, r.no]).map(drop))
@@ -423,6 +441,26 @@ fn open_gate(connection: &Connection, g: &GateRow) -> rusqlite::Result<()> {
             g.deadline,
             g.visit,
             g.item
+        ])
+        .map(drop)
+}
+
+fn insert_artifact(connection: &Connection, row: &ArtifactRow) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let of = &row.artifact;
+    connection
+        .prepare_cached(sql)?
+        .execute(params![
+            row.run,
+            row.seq,
+            row.place,
+            row.token,
+            &*of.name,
+            of.artifact_type.as_deref(),
+            &*of.media_type,
+            of.bytes as i64,
+            &*of.hash,
+            row.at
         ])
         .map(drop)
 }

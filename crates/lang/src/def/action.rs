@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Name, Retry, SchemaDef, Spot, Text, Tree, Writes, is_default};
+use super::{Name, Retry, SchemaDef, Spot, Text, ToolUse, Tree, Writes, is_default};
 use crate::value::Value;
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -32,15 +32,16 @@ pub struct ActionDef {
 }
 
 impl ActionDef {
-    /// What happens in the world if the action runs twice, by what is written on itself. What its tools may
-    /// do is known to the graph.
+    /// What happens in the world if the action runs twice. A model call only offers its tools.
     pub fn effect(&self) -> Effect {
         if let Some(effect) = self.effects {
             return effect;
         }
         match &self.implementation {
             Implementation::HttpRequest(http) if http.is_get() => Effect::None,
-            Implementation::HttpRequest(_) | Implementation::Shell(_) => Effect::Idempotent,
+            Implementation::HttpRequest(_) | Implementation::Shell(_) | Implementation::ArtifactWrite(_) => {
+                Effect::Idempotent
+            }
             // A server that does not say what its tool does may do anything.
             Implementation::McpTool(_) => Effect::Once,
             _ => Effect::None,
@@ -67,6 +68,17 @@ pub enum Effect {
     None,
     Idempotent,
     Once,
+}
+
+impl Effect {
+    /// The word that people write.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Effect::None => "none",
+            Effect::Idempotent => "idempotent",
+            Effect::Once => "once",
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -152,9 +164,14 @@ pub struct LlmCall {
     pub messages: Option<Tree>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<SchemaDef>,
-    /// Names of `mcp_tool` actions.
+    /// What the model is offered to call. Its calls come back; nothing is called here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Text>,
+    pub tools: Vec<ToolUse>,
+    /// `auto`, `none`, `required`, or the name of a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<Text>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub on_violation: OnViolation,
     /// Only in older definitions, which load as they are: a call is one turn.
     #[serde(skip_serializing)]
     pub max_turns: Option<u32>,
@@ -168,12 +185,23 @@ pub struct LlmCall {
     pub reasoning: Option<Reasoning>,
     #[serde(skip_serializing_if = "is_default")]
     pub cache: Caching,
-    /// Paths and URLs, shown to the model with the last message of the user.
+    /// Paths, URLs and artifacts, shown to the model with the last message of the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Text>,
     /// Only in older definitions: every answer comes piece by piece.
     #[serde(skip_serializing)]
     pub stream: Option<bool>,
+}
+
+/// What an answer that breaks `output_schema` means.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnViolation {
+    /// The call fails as `contract_violation`.
+    #[default]
+    Fail,
+    /// It is a result, with what is wrong under `violations`.
+    Return,
 }
 
 /// How much a model may think before it answers.
@@ -345,6 +373,9 @@ pub struct HumanGate {
     /// A JSON Schema; any answer if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<SchemaDef>,
+    /// An expression that gives the schema, in place of `form`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form_from: Option<Text>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assignees: Vec<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -381,6 +412,9 @@ pub enum Callee {
 #[serde(deny_unknown_fields)]
 pub struct WorkflowCall {
     pub workflow: Callee,
+    /// The child's input, its texts being templates; then the mapped input is only what they see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<Tree>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_failure: ChildFailure,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -404,12 +438,25 @@ pub struct WaitEvent {
     /// An expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Text>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub take: Take,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_timeout: EventTimeout,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
+}
+
+/// Which events a wait takes.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Take {
+    /// The first that fits, waiting for it.
+    #[default]
+    First,
+    /// All that have come so far, as a list, which may be empty: it never waits.
+    Kept,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

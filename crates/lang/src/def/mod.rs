@@ -9,6 +9,7 @@ mod model;
 mod policy;
 mod task;
 mod text;
+mod tool;
 mod workflow;
 
 pub use action::*;
@@ -16,6 +17,7 @@ pub use model::*;
 pub use policy::*;
 pub use task::*;
 pub use text::{Spot, Text, Tree, Write, Writes};
+pub use tool::{ToolUse, as_key};
 pub use workflow::*;
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Prompts and model profiles.
+//! Prompts, model profiles and types of artifacts.
 
 use std::collections::BTreeMap;
 
@@ -139,4 +139,25 @@ pub struct Prices {
     pub output: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<u64>,
+    /// Tokens in that the provider puts into its cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
+}
+
+/// What artifacts of one kind are: how to read them, and what must hold for those that are JSON.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArtifactType {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Name>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    pub name: Text,
+    /// Of what is in it: such an artifact is JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<SchemaDef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<Name>,
+    #[serde(skip)]
+    pub spot: Spot,
 }

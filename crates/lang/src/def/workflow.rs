@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ActionDef, Budget, ModelProfile, Name, PromptSpec, Rule, Spot, TaskDef, Text, Tree, Writes, is_default,
+    ActionDef, ArtifactType, Budget, ModelProfile, Name, PromptSpec, Rule, Spot, TaskDef, Text, Tree, Writes,
+    is_default,
 };
 use crate::value::Value;
 
@@ -23,6 +24,8 @@ pub struct Bundle {
     pub prompts: BTreeMap<Name, PromptSpec>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<Name, ModelProfile>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub artifact_types: BTreeMap<Name, ArtifactType>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -174,6 +177,9 @@ pub struct NodeDef {
     pub may_mutate: Option<MayMutate>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
+    /// How often a lineage may come here: then transitions that lead here stop fitting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_visits: Option<Bound>,
     /// Dag only, as are the three below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Text>,
@@ -260,11 +266,36 @@ pub struct TransitionDef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreach: Option<Foreach>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_iterations: Option<u32>,
+    pub max_iterations: Option<Bound>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub synchronization: Option<Synchronization>,
     #[serde(skip)]
     pub spot: Spot,
+}
+
+/// A count, or an expression that gives one when it is asked for.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Bound {
+    Count(u32),
+    Expr(Text),
+}
+
+impl Bound {
+    /// Where it is the same in every run.
+    pub fn count(&self) -> Option<u32> {
+        match self {
+            Bound::Count(count) => Some(*count),
+            Bound::Expr(_) => None,
+        }
+    }
+
+    pub fn expr(&self) -> Option<&Text> {
+        match self {
+            Bound::Count(_) => None,
+            Bound::Expr(text) => Some(text),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

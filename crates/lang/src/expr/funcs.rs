@@ -201,6 +201,14 @@ pub(super) static FUNCS: &[Func] = &[
         lists::size,
     ),
     func(
+        "slice",
+        (2, 3),
+        "slice(list, from, to)",
+        "The items from one place up to another, from 0; below zero places count from the end.",
+        "slice([1, 2, 3, 4], 1, -1)",
+        lists::slice,
+    ),
+    func(
         "sort",
         (1, 1),
         "sort(list)",

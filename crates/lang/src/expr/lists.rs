@@ -36,6 +36,22 @@ pub(super) fn last(_: &mut Work, args: &[Value]) -> Evaluated {
     list(&args[0])?.last().cloned().ok_or_else(|| EvalError::new("the list is empty"))
 }
 
+/// From one place up to another, not with it; below zero they count from the end. What lies outside is left out.
+pub(super) fn slice(work: &mut Work, args: &[Value]) -> Evaluated {
+    let items = list(&args[0])?;
+    let place = |value: &Value| {
+        let at = value.as_i64().ok_or_else(|| wrong("an int", value))?;
+        let from_end = items.len().saturating_sub(usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX));
+        let at = if at < 0 { from_end } else { usize::try_from(at).unwrap_or(usize::MAX) };
+        Ok::<usize, EvalError>(at.min(items.len()))
+    };
+    let from = place(&args[1])?;
+    let to = args.get(2).map_or(Ok(items.len()), place)?;
+    let kept = items.get(from..to).unwrap_or_default();
+    work.spend(kept.len())?;
+    Ok(Value::list(kept.iter().cloned()))
+}
+
 /// All numbers, all strings or all booleans, in rising order; equal elements keep theirs.
 pub(super) fn sort(work: &mut Work, args: &[Value]) -> Evaluated {
     let mut items = list(&args[0])?.to_vec();

@@ -13,7 +13,8 @@ use super::{Hosted, QueueItem, QueuePosition, Rank, TaskKey, TaskOut, World};
 use crate::executor;
 use crate::host::{LostTask, ScenarioHost};
 use crate::inputs::{GateFilter, OutsideInput};
-use crate::outcomes::{At, OnCancel};
+use crate::names::TokenName;
+use crate::outcomes::{At, ChildAnswer, GateRequest, OnCancel, Stop};
 
 impl<H: ScenarioHost> World<H> {
     pub(super) fn perform(&mut self, id: &Name, command: Command) {
@@ -101,14 +102,26 @@ impl<H: ScenarioHost> World<H> {
         }
     }
 
+    /// The nodes that called the workflow a token is in, outermost first, and the token's own.
+    pub fn route(&self, run: &Name, token: TokenId) -> Vec<Stop> {
+        let Some(hosted) = self.runs.get(run) else { return Vec::new() };
+        let parent = hosted.parent.as_ref();
+        let mut route = parent.map_or_else(Vec::new, |(parent, token, _)| self.route(parent, *token));
+        let stop = |name: &TokenName| Stop { node: name.node.clone(), path: name.path.clone() };
+        route.extend(hosted.names.get(token).map(stop));
+        route
+    }
+
     fn performance(&mut self, order: &TaskOrder) -> executor::Performance {
         let setting = self.setting.clone();
         let hosted = &self.runs[&order.run];
         let name = hosted.names.get(order.token);
+        let route = self.route(&order.run, order.token);
         let at = At {
             workflow: &hosted.graph.name,
             run: &order.run,
             node: &order.node,
+            route: &route,
             token: order.token,
             attempt: order.attempt,
             path: name.map_or(&[], |name| &name.path),
@@ -180,10 +193,12 @@ impl<H: ScenarioHost> World<H> {
 
     fn open_gate(&mut self, id: &Name, gate: GateId) {
         let setting = self.setting.clone();
-        let hosted = self.runs.get_mut(id).expect("a run that asks is there");
+        let hosted = &self.runs[id];
         // A gate may close in the step that opened it.
         let Some((_, open)) = hosted.run.gates().find(|(open, _)| *open == gate) else { return };
-        for given in setting.outcomes.gate_answers(id, gate, &open.record) {
+        let route = hosted.names.gate_token(gate).map(|token| self.route(id, token));
+        let asked = GateRequest { run: id, gate, route: route.as_deref(), record: &open.record };
+        for given in setting.outcomes.gate_answers(&asked) {
             let what =
                 OutsideInput::Answer { gate: GateFilter::default(), answer: given.answer, by: given.by };
             self.enqueue(given.after_ms, QueueItem::Outside { run: id.clone(), what, gate: Some(gate) });
@@ -207,6 +222,12 @@ impl<H: ScenarioHost> World<H> {
             let child = order.child.clone();
             self.report_end(&child);
             return;
+        }
+        let answer = self.setting.outcomes.child(&self.route(parent, token), &order);
+        if let Some(ChildAnswer { outcome, delay_ms, spend }) = answer {
+            let parent = parent.clone();
+            let report = QueueItem::ChildReport { parent, token, attempt, outcome, spend };
+            return self.enqueue(delay_ms, report);
         }
         let (child, workflow) = (order.child.clone(), order.workflow.clone());
         let start = Box::new(child_start(&self.runs[parent].run, order));

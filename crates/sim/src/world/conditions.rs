@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use wonder_core::def::Name;
 use wonder_core::event::{EventKind, GateId, TokenId};
 use wonder_core::input::Input;
+use wonder_core::run::WaitsFor;
 
 use super::{Hosted, QueueItem, Rank, World};
 use crate::host::ScenarioHost;
@@ -83,11 +84,13 @@ impl<H: ScenarioHost> World<H> {
         if let When::At(_) = condition.input.when {
             return vec![(condition.input.run.clone().unwrap_or_else(|| root.clone()), None)];
         }
+        let anywhere = matches!(condition.input.when, When::Awaited(_)) && condition.input.run.is_none();
         for (id, hosted) in &self.runs {
-            if !is_for(condition.input.run.as_ref(), id, hosted, root) {
+            if !anywhere && !is_for(condition.input.run.as_ref(), id, hosted, root) {
                 continue;
             }
             match &condition.input.when {
+                When::Awaited(name) if awaits(hosted, name) => met.push((id.clone(), None)),
                 When::Gate(filter) => {
                     let gates =
                         hosted.run.gates().map(|(gate, _)| gate).filter(|gate| fits(hosted, *gate, filter));
@@ -150,6 +153,12 @@ fn fits(hosted: &Hosted, gate: GateId, filter: &GateFilter) -> bool {
     let kind = filter.kind.is_none_or(|kind| record.is_some_and(|record| record.kind == kind));
     let branch = filter.branch.is_none_or(|at| name.is_some_and(|name| name.path.last() == Some(&at)));
     node && kind && branch
+}
+
+/// Whether a run waits for an event of this name.
+fn awaits(hosted: &Hosted, name: &Name) -> bool {
+    let waits = hosted.run.why();
+    waits.iter().any(|waiting| matches!(&waiting.on, WaitsFor::Event { event, .. } if event == name))
 }
 
 /// Whether an event is about a token at this node.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wonder_core::def::{Estimate, Implementation, Name};
-use wonder_core::event::{EventKind, GateId, GateRecord, NewToken};
+use wonder_core::event::{EventKind, NewToken};
 use wonder_core::graph::Graph;
 use wonder_core::input::TaskOutcome;
 use wonder_core::limits::Limits;
 use wonder_core::{Input, Run, StartRun, Value};
 use wonder_plan::{Around, Known, Outline, plan};
 use wonder_sim::generate;
-use wonder_sim::outcomes::{Act, ActionRequest, At, GateAnswer, OnCancel, Outcomes};
+use wonder_sim::outcomes::{Act, ActionRequest, At, GateAnswer, GateRequest, OnCancel, Outcomes};
 use wonder_sim::shape::Shape;
 use wonder_sim::world::{Definition, START, Setting, World, start_of};
 
@@ -50,7 +50,7 @@ impl Outcomes for AsWritten {
         OnCancel::ReportsAfter(0)
     }
 
-    fn gate_answers(&self, _run: &str, _gate: GateId, _record: &GateRecord) -> Vec<GateAnswer> {
+    fn gate_answers(&self, _asked: &GateRequest<'_>) -> Vec<GateAnswer> {
         Vec::new()
     }
 }

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wonder_core::def::{
-    ActionDef, Bundle, Kind, ModelProfile, Name, NodeDef, Prices, PromptSpec, Rate, TaskDef, Text,
-    TransitionDef, WorkflowDef,
+    ActionDef, ArtifactType, Bundle, Kind, ModelProfile, Name, NodeDef, Prices, PromptSpec, Rate, TaskDef,
+    Text, TransitionDef, WorkflowDef,
 };
 
 use super::Build;
 use crate::codes;
 use crate::diagnostics::Diagnostic;
 use crate::shape::{
-    ACTION_DOCUMENT, MODEL_DOCUMENT, PROMPT_DOCUMENT, Shape, TASK_DOCUMENT, WORKFLOW_DOCUMENT, is_kind,
+    ACTION_DOCUMENT, ARTIFACT_TYPE_DOCUMENT, MODEL_DOCUMENT, PROMPT_DOCUMENT, Shape, TASK_DOCUMENT,
+    WORKFLOW_DOCUMENT, is_kind,
 };
 use crate::tree::{Data, Node};
 
@@ -23,6 +24,7 @@ pub(crate) enum DocumentKind {
     Action,
     Prompt,
     Model,
+    ArtifactType,
 }
 
 impl DocumentKind {
@@ -36,6 +38,7 @@ impl DocumentKind {
             Some(kind) if is_kind(kind) => return Some(DocumentKind::Action),
             Some("prompt") => return Some(DocumentKind::Prompt),
             Some("model") => return Some(DocumentKind::Model),
+            Some("artifact_type") => return Some(DocumentKind::ArtifactType),
             _ => {}
         }
         Some(match () {
@@ -44,6 +47,7 @@ impl DocumentKind {
             () if node.entries().iter().any(|entry| is_kind(&entry.key)) => DocumentKind::Action,
             () if has("template") => DocumentKind::Prompt,
             () if has("model") => DocumentKind::Model,
+            () if has("media_type") => DocumentKind::ArtifactType,
             () => return None,
         })
     }
@@ -55,6 +59,7 @@ impl DocumentKind {
             DocumentKind::Action => ACTION_DOCUMENT,
             DocumentKind::Prompt => PROMPT_DOCUMENT,
             DocumentKind::Model => MODEL_DOCUMENT,
+            DocumentKind::ArtifactType => ARTIFACT_TYPE_DOCUMENT,
         }
     }
 
@@ -65,6 +70,7 @@ impl DocumentKind {
             DocumentKind::Action => "action",
             DocumentKind::Prompt => "prompt",
             DocumentKind::Model => "model",
+            DocumentKind::ArtifactType => "artifact type",
         }
     }
 }
@@ -78,6 +84,7 @@ pub(crate) enum Built {
     Action(ActionDef),
     Prompt(PromptSpec),
     Model(ModelProfile),
+    ArtifactType(ArtifactType),
 }
 
 /// Everything that can be named, by kind.
@@ -87,13 +94,18 @@ pub(crate) struct Parts {
     pub actions: BTreeMap<Name, Arc<ActionDef>>,
     pub prompts: BTreeMap<Name, PromptSpec>,
     pub models: BTreeMap<Name, ModelProfile>,
+    pub artifact_types: BTreeMap<Name, ArtifactType>,
 }
 
 impl Build {
-    pub(crate) fn document(&mut self, kind: DocumentKind, node: &Node<'_>) -> Built {
+    /// What a document defines: one thing, and for a workflow the agents in it as workflows of their own.
+    pub(crate) fn document(&mut self, kind: DocumentKind, node: &Node<'_>) -> Vec<Built> {
         let name = self.text(node, "name").unwrap_or_else(|| self.spots.text("unnamed", node.span));
-        match kind {
-            DocumentKind::Workflow => Built::Workflow(Box::new(self.workflow(name, node))),
+        vec![match kind {
+            DocumentKind::Workflow => {
+                let bundles = self.with_agents(name, node);
+                return bundles.into_iter().map(|bundle| Built::Workflow(Box::new(bundle))).collect();
+            }
             DocumentKind::Task => {
                 let task = self.task(name, node);
                 Built::Task(task, std::mem::take(&mut self.actions))
@@ -101,12 +113,33 @@ impl Build {
             DocumentKind::Action => Built::Action(self.action(name, node)),
             DocumentKind::Prompt => Built::Prompt(self.prompt(name, node)),
             DocumentKind::Model => Built::Model(self.model(name, node)),
-        }
+            DocumentKind::ArtifactType => Built::ArtifactType(self.artifact_type(name, node)),
+        }]
     }
 
-    fn workflow(&mut self, name: Text, node: &Node<'_>) -> Bundle {
+    /// A workflow, and its agents written out. They know what it knows by name.
+    fn with_agents(&mut self, name: Text, node: &Node<'_>) -> Vec<Bundle> {
+        let mut agents = Vec::new();
+        let parent = self.workflow(name, node, &mut agents);
+        let mut bundles = vec![parent];
+        for agent in agents {
+            let name = self.text_or_empty(&agent, "name");
+            let mut child = self.workflow(name, &agent, &mut Vec::new());
+            let parent = &bundles[0];
+            child.models.clone_from(&parent.models);
+            child.prompts.clone_from(&parent.prompts);
+            child.artifact_types.clone_from(&parent.artifact_types);
+            let named = parent.actions.iter().filter(|(name, _)| !name.contains(':'));
+            child.actions.extend(named.map(|(name, action)| (name.clone(), action.clone())));
+            child.workflow.project_id.clone_from(&parent.workflow.project_id);
+            bundles.push(child);
+        }
+        bundles
+    }
+
+    fn workflow<'s>(&mut self, name: Text, node: &Node<'s>, agents: &mut Vec<Node<'s>>) -> Bundle {
         let mut transitions = Vec::new();
-        let nodes = self.nodes(node, &mut transitions);
+        let nodes = self.nodes(&name, node, &mut transitions, agents);
         for transition in node.get("transitions").map_or(&[][..], Node::items) {
             if let Some(from) = self.text(transition, "from") {
                 transitions.extend(self.transition(transition, from));
@@ -119,7 +152,8 @@ impl Build {
         let mut actions = std::mem::take(&mut self.actions);
         actions.extend(named.actions);
         let workflow = self.workflow_def(name, node, kind, nodes, transitions);
-        Bundle { workflow, tasks, actions, prompts: named.prompts, models: named.models }
+        let Parts { prompts, models, artifact_types, .. } = named;
+        Bundle { workflow, tasks, actions, prompts, models, artifact_types }
     }
 
     fn workflow_def(
@@ -169,27 +203,34 @@ impl Build {
     }
 
     /// As a map by ref, in the order written, or as a list.
-    fn nodes(&mut self, node: &Node<'_>, transitions: &mut Vec<TransitionDef>) -> Vec<NodeDef> {
-        match node.get("nodes").map(|nodes| &nodes.data) {
+    fn nodes<'s>(
+        &mut self,
+        workflow: &Text,
+        node: &Node<'s>,
+        transitions: &mut Vec<TransitionDef>,
+        agents: &mut Vec<Node<'s>>,
+    ) -> Vec<NodeDef> {
+        let written: Vec<(Text, &Node<'s>)> = match node.get("nodes").map(|nodes| &nodes.data) {
             Some(Data::Map(entries)) => {
-                let mut nodes = Vec::with_capacity(entries.list.len());
-                for entry in &entries.list {
-                    let reference = self.spots.text(&entry.key, entry.key_span);
-                    nodes.push(self.node(reference, &entry.value, transitions));
-                }
-                nodes
+                let spots = &mut self.spots;
+                let entries = entries.list.iter();
+                entries.map(|entry| (spots.text(&entry.key, entry.key_span), &entry.value)).collect()
             }
             Some(Data::List(items)) => {
-                let mut nodes = Vec::with_capacity(items.len());
-                for item in items {
-                    if let Some(reference) = self.text(item, "ref") {
-                        nodes.push(self.node(reference, item, transitions));
-                    }
-                }
-                nodes
+                items.iter().filter_map(|item| Some((self.text(item, "ref")?, item))).collect()
             }
             _ => Vec::new(),
+        };
+        let mut nodes = Vec::with_capacity(written.len());
+        for (reference, node) in written {
+            let agent = self.agent(&workflow.text, &reference.text, node);
+            let caller = agent.map(|agent| {
+                agents.push(agent.child);
+                agent.caller
+            });
+            nodes.push(self.node(reference, caller.as_ref().unwrap_or(node), transitions));
         }
+        nodes
     }
 
     /// As written, else a dag if a node has `needs`. A dag with transitions is reported once, and loses them.
@@ -219,7 +260,7 @@ impl Build {
         kind
     }
 
-    /// `tasks`, `actions`, `prompts` and `models` of a workflow.
+    /// `tasks`, `actions`, `prompts`, `models` and `artifact_types` of a workflow.
     fn named(&mut self, node: &Node<'_>) -> Parts {
         let mut parts = Parts::default();
         let each = |key: &str| node.get(key).map_or(&[][..], Node::entries);
@@ -227,7 +268,7 @@ impl Build {
             let name = self.spots.text(&entry.key, entry.key_span);
             parts.tasks.insert(name.text.clone(), Arc::new(self.task(name, &entry.value)));
         }
-        for entry in each("actions") {
+        for entry in each("actions").iter().chain(each("tools")) {
             let name = self.spots.text(&entry.key, entry.key_span);
             parts.actions.insert(name.text.clone(), Arc::new(self.action(name, &entry.value)));
         }
@@ -238,6 +279,10 @@ impl Build {
         for entry in each("models") {
             let name = self.spots.text(&entry.key, entry.key_span);
             parts.models.insert(name.text.clone(), self.model(name, &entry.value));
+        }
+        for entry in each("artifact_types") {
+            let name = self.spots.text(&entry.key, entry.key_span);
+            parts.artifact_types.insert(name.text.clone(), self.artifact_type(name, &entry.value));
         }
         parts
     }
@@ -263,6 +308,7 @@ impl Build {
             input: price("input").unwrap_or(0),
             output: price("output").unwrap_or(0),
             cached_input: price("cached_input"),
+            cache_write: price("cache_write"),
         });
         let rate = node.get("rate");
         let rate = rate.map(|rate| Rate { rpm: self.count(rate, "rpm"), tpm: self.count(rate, "tpm") });
@@ -286,6 +332,17 @@ impl Build {
             cheaper: node.get("cheaper").and_then(|name| Some(self.name_at(DocumentKind::Model, name)?.0)),
             prices,
             max_output_tokens: self.count(node, "max_output_tokens"),
+        }
+    }
+
+    fn artifact_type(&mut self, name: Text, node: &Node<'_>) -> ArtifactType {
+        ArtifactType {
+            id: self.name(node, "id"),
+            version: self.count(node, "version"),
+            spot: name.spot,
+            name,
+            schema: self.schema(node, "schema"),
+            media_type: self.name(node, "media_type"),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use wonder_core::def::{
     ArtifactRead, ArtifactWrite, Assert, Callee, CommandLine, HttpRequest, HumanGate, Implementation,
-    LlmCall, McpTool, Mock, MockError, MockOutcome, MockUsage, Shell, ShellLimits, Sleep, Text, Tree,
-    UpdateContext, WaitEvent, WorkflowCall,
+    LlmCall, McpTool, Mock, MockError, MockOutcome, MockUsage, Shell, ShellLimits, Sleep, Text, ToolUse,
+    Tree, UpdateContext, WaitEvent, WorkflowCall,
 };
 use wonder_core::error::ErrorKind;
 
@@ -40,6 +40,7 @@ impl Build {
             "wait_event" => Implementation::WaitEvent(WaitEvent {
                 event: self.short(node, "event"),
                 key: self.text(node, "key"),
+                take: self.word(node, "take").unwrap_or_default(),
                 timeout_ms: self.duration(node, "timeout"),
                 on_timeout: self.word(node, "on_timeout").unwrap_or_default(),
                 default: node.get("default").map(Node::value),
@@ -64,7 +65,9 @@ impl Build {
             system: self.text(node, "system"),
             messages: self.tree(node, "messages"),
             output_schema: self.schema(node, "output_schema"),
-            tools: self.names_at(DocumentKind::Action, node, "tools"),
+            tools: self.tools(node),
+            tool_choice: self.text(node, "tool_choice"),
+            on_violation: self.word(node, "on_violation").unwrap_or_default(),
             max_turns: None,
             max_tokens: self.count(node, "max_tokens"),
             temperature: match node.get("temperature").map(|node| &node.data) {
@@ -78,6 +81,27 @@ impl Build {
             images: self.texts(node, "images"),
             stream: None,
         }
+    }
+
+    /// Names of actions, and maps that say what else a model may call.
+    pub(super) fn tools(&mut self, map: &Node<'_>) -> Vec<ToolUse> {
+        let Some(list) = map.get("tools") else { return Vec::new() };
+        one_or_list(list).iter().filter_map(|tool| self.tool(tool)).collect()
+    }
+
+    fn tool(&mut self, node: &Node<'_>) -> Option<ToolUse> {
+        if node.text().is_some() {
+            return Some(ToolUse::Action(self.name_at(DocumentKind::Action, node)?.0));
+        }
+        if let Some(mcp) = self.text(node, "mcp") {
+            return Some(ToolUse::Server { mcp, only: self.names(node, "only") });
+        }
+        if let Some(workflow) = node.get("workflow") {
+            let workflow = self.name_at(DocumentKind::Workflow, workflow)?.0;
+            let (description, requires) = (self.name(node, "description"), self.schema(node, "requires"));
+            return Some(ToolUse::Workflow { workflow, description, requires });
+        }
+        Some(ToolUse::Ask { ask: self.text(node, "ask")? })
     }
 
     fn http_request(&mut self, node: &Node<'_>) -> HttpRequest {
@@ -153,6 +177,7 @@ impl Build {
             title: self.text_of(node).or_else(|| self.text(node, "title")),
             body: self.text(node, "body"),
             form: self.schema(node, "form"),
+            form_from: self.expression(node, "form"),
             assignees: self.texts(node, "assignees"),
             quorum: self.positive(node, "quorum"),
             timeout_ms: self.duration(node, "timeout"),
@@ -171,6 +196,7 @@ impl Build {
                 Some(from_context) => Callee::FromContext { from_context },
                 None => Callee::Named(callee),
             },
+            with: self.tree(node, "with"),
             on_failure: self.word(node, "on_failure").unwrap_or_default(),
             inherit_timeout: self.flag(node, "inherit_timeout"),
             inherit_artifacts: self.flag(node, "inherit_artifacts"),

@@ -4,6 +4,7 @@
 //! that the rest can still be checked; nothing is reported twice.
 
 mod action;
+mod agent;
 mod document;
 mod implementation;
 mod node;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
-use wonder_core::def::{ActionDef, Name, SchemaDef, Spot, TaskDef, Text, Tree, Write, Writes};
+use wonder_core::def::{ActionDef, Bound, Name, SchemaDef, Spot, TaskDef, Text, Tree, Write, Writes};
 
 use crate::diagnostics::{Diagnostic, Source};
 use crate::place::{Span, Spots};
@@ -183,6 +184,17 @@ impl Build {
         self.count(map, key).filter(|count| *count > 0)
     }
 
+    /// A count from 1, or an expression.
+    fn bound(&mut self, map: &Node<'_>, key: &str) -> Option<Bound> {
+        self.positive(map, key).map(Bound::Count).or_else(|| self.expression(map, key).map(Bound::Expr))
+    }
+
+    /// An expression where something else may stand as well: it is a text.
+    fn expression(&mut self, map: &Node<'_>, key: &str) -> Option<Text> {
+        let node = map.get(key).filter(|node| matches!(node.data, Data::Text(_)))?;
+        self.text_of(node)
+    }
+
     /// `key` as a duration, or `key_ms` as milliseconds.
     fn duration(&self, map: &Node<'_>, key: &str) -> Option<u64> {
         match map.get(key) {
@@ -230,9 +242,15 @@ impl Build {
         map.get(key).filter(|node| !node.is_bad()).map(|node| self.tree_of(node))
     }
 
-    /// A mapping: it is always a map.
+    /// A mapping that is always a map.
     fn mapping(&mut self, map: &Node<'_>, key: &str) -> Option<Tree> {
         map.get(key).filter(|node| matches!(node.data, Data::Map(_))).map(|node| self.tree_of(node))
+    }
+
+    /// A mapping: a map of expressions, or one expression that gives all of it.
+    fn input_mapping(&mut self, map: &Node<'_>) -> Option<Tree> {
+        let node = map.get("input_mapping")?;
+        matches!(node.data, Data::Map(_) | Data::Text(_)).then(|| self.tree_of(node))
     }
 
     fn tree_of(&mut self, node: &Node<'_>) -> Tree {
@@ -259,7 +277,7 @@ impl Build {
     }
 }
 
-fn one_or_list<'n, 's>(node: &'n Node<'s>) -> &'n [Node<'s>] {
+pub(crate) fn one_or_list<'n, 's>(node: &'n Node<'s>) -> &'n [Node<'s>] {
     match &node.data {
         Data::List(items) => items,
         _ => std::slice::from_ref(node),

@@ -34,7 +34,7 @@ impl Build {
             task,
             task_version: asked.or(task_version),
             inline,
-            input_mapping: self.mapping(node, "input_mapping"),
+            input_mapping: self.input_mapping(node),
             output_mapping: self.writes(node, "output_mapping"),
             timeout_ms: if adaptive {
                 self.count(node, "timeout_ms")
@@ -48,6 +48,7 @@ impl Build {
             budget: self.budget(node),
             may_mutate: self.may_mutate(node),
             estimate: self.estimate(node),
+            max_visits: self.bound(node, "max_visits"),
             needs: self.texts(node, "needs"),
             join: self.strategy(node, "join"),
             when: self.text(node, "when"),

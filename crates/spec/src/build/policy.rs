@@ -111,7 +111,7 @@ impl Build {
             condition: self.text(node, "when").or_else(|| self.text(node, "condition")),
             spawn_count: self.positive(node, "spawn_count"),
             foreach: self.foreach(node),
-            max_iterations: self.positive(node, "max_iterations"),
+            max_iterations: self.bound(node, "max_iterations"),
             synchronization: self.synchronization(node),
         })
     }

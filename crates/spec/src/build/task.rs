@@ -73,7 +73,7 @@ impl Build {
         StepDef {
             id: self.name(node, "id"),
             action_version: asked.or(version),
-            input_mapping: self.mapping(node, "input_mapping"),
+            input_mapping: self.input_mapping(node),
             output_mapping: self.writes(node, "output_mapping"),
             on_failure: self.word(node, "on_failure").unwrap_or_default(),
             condition: self.condition(node),

@@ -42,6 +42,27 @@ const CACHES: &[Word] = &[
     word("off", "Nothing is marked."),
 ];
 
+/// What a model may call, one entry each.
+pub(super) const TOOLS: Form = Form::List(&Form::Either(&[Form::NameAt, Form::Object(TOOL)]));
+
+const TOOL: &Shape = &Shape {
+    name: "tool",
+    about: "Something that a model may call, other than an action by its name.",
+    keys: &[&[
+        key("mcp", Form::Text, "An MCP server of `mcp_servers`: its tools.").not_yet(),
+        key("only", Form::OneOrList(&Form::Text), "With `mcp`: these and no others.")
+            .default("all")
+            .not_yet(),
+        key("workflow", Form::NameAt, "A workflow: a child run, with its input schema."),
+        key("description", Form::Text, "With `workflow`: what it does, for the model.")
+            .default("the workflow's own"),
+        key("requires", Form::JsonSchema, "With `workflow`: the schema of its input.")
+            .default("the workflow's own"),
+        key("ask", Form::Text, "A person: a gate whose answer is the result."),
+    ]],
+    choices: &[Choice::ExactlyOne("kind of tool", &["mcp", "workflow", "ask"])],
+};
+
 const LLM_CALL: &Shape = &Shape {
     name: "llm_call",
     about: "Asks a model: one request, one answer.",
@@ -57,9 +78,22 @@ const LLM_CALL: &Shape = &Shape {
                 "Earlier messages, as `{role, content}`; a text that is only `{{ state.history }}` is the list itself.",
             ),
             key("output_schema", Form::JsonSchema, "The answer must be JSON that fits this."),
-            key("tools", Form::List(&Form::NameAt), "Names of `mcp_tool` actions the model may call.")
-                .not_yet(),
-            key("tool_choice", Form::Text, "Whether it has to call a tool, and which.").not_yet(),
+            key("tools", TOOLS, "What the model may call. Its calls come back in `result.tool_calls`."),
+            key(
+                "tool_choice",
+                Form::Template,
+                "Whether it has to call a tool: `auto`, `none`, `required`, or the name of one.",
+            )
+            .default("auto"),
+            key(
+                "on_violation",
+                Form::Words(&[
+                    word("fail", "The call fails as `contract_violation`."),
+                    word("return", "It is a result, with what is wrong in `result.violations`."),
+                ]),
+                "What an answer means that breaks `output_schema`.",
+            )
+            .default("fail"),
             key("max_tokens", COUNT, "The most tokens it may answer with."),
             key("temperature", Form::Number, "How freely it answers."),
             key("stop", Form::OneOrList(&Form::Text), "Texts at which it stops."),
@@ -79,6 +113,47 @@ const LLM_CALL: &Shape = &Shape {
         Choice::AtMostOne(&["prompt", "prompt_spec"]),
         Choice::AtLeastOne("prompt", &["prompt", "prompt_spec", "messages"]),
     ],
+};
+
+const COMPACT: &Shape = &Shape {
+    name: "compact",
+    about: "When the beginning of a long conversation is put in short.",
+    keys: &[&[
+        key("above_tokens", POSITIVE, "When a turn took more tokens than this.").required(),
+        key("keep_last", POSITIVE, "How many of the last messages stay as they are, at least.").default("8"),
+        key("model", Form::Text, "The profile that writes the summary.").default("the agent's"),
+    ]],
+    choices: &[],
+};
+
+/// Written out by the reader: see `build/agent.rs`.
+pub(super) const AGENT: &Shape = &Shape {
+    name: "agent",
+    about: "Turns of a model and its tools until it is done; written out as a child workflow.",
+    keys: &[&[
+        key("model", Form::Text, "The name of a model profile.").required(),
+        key("system", Form::Template, "The system prompt."),
+        key("prompt", Form::Template, "What it is to do."),
+        key("messages", Form::Templates, "A conversation to go on with, instead of `prompt`: `{{ state.history }}`."),
+        key("tools", TOOLS, "What it may call: actions, MCP servers, workflows, people."),
+        key(
+            "approve",
+            Form::Map(&Form::Text),
+            "By tool, `server/tool` or server, and `default`: `never`, `always`, `auto` (asks where the effect is \
+             `once`), or an expression over `tool` and `arguments`.",
+        )
+        .default("auto"),
+        key("max_turns", POSITIVE, "How many turns it may have; then it ends with what there is.").default("40"),
+        key("max_parallel", POSITIVE, "How many of a turn's calls may be under way at once.").default("all"),
+        key("output_schema", Form::JsonSchema, "The answer must be JSON that fits this."),
+        key("repair", COUNT, "How often an answer that does not fit goes back to the model.").default("2"),
+        key("compact", Form::Object(COMPACT), "Puts the beginning of a long conversation in short."),
+        key("max_tokens", COUNT, "The most tokens of one answer."),
+        key("temperature", Form::Number, "How freely it answers."),
+        key("reasoning", Form::Words(EFFORTS), "How long it may think first.").default("the model's own"),
+        key("timeout", Form::Duration, "How long one turn may take.").default("10m"),
+    ]],
+    choices: &[Choice::ExactlyOne("beginning", &["prompt", "messages"])],
 };
 
 const MCP_TOOL: &Shape = &Shape {
@@ -210,10 +285,10 @@ const ARTIFACT_WRITE: &Shape = &Shape {
     about: "Keeps a file with the run.",
     keys: &[
         &[
-            key("type", Form::Template, "The artifact's type."),
-            key("name", Form::Template, "Its name.").required(),
+            key("type", Form::Template, "The name of its type, from `artifact_types`."),
+            key("name", Form::Template, "Its name: `report.md`, `plots/first.png`.").required(),
             key("content", Form::Templates, "What is in it: a text, or JSON."),
-            key("path", Form::Template, "The file to take, instead of `content`."),
+            key("path", Form::Template, "The file to take, instead of `content`; in the working directory."),
         ],
         TIMEOUT,
         COMMON,
@@ -225,7 +300,12 @@ const ARTIFACT_READ: &Shape = &Shape {
     name: "artifact_read",
     about: "Reads a file kept with the run.",
     keys: &[
-        &[key("ref", Form::Template, "The reference that `artifact_write` gave, or a name.").required()],
+        &[key(
+            "ref",
+            Form::Template,
+            "The reference that `artifact_write` gave, or a name: the newest of it.",
+        )
+        .required()],
         TIMEOUT,
         COMMON,
     ],
@@ -239,7 +319,12 @@ const HUMAN_GATE: &Shape = &Shape {
         &[
             key("title", Form::Template, "The question, in one line.").required(),
             key("body", Form::Template, "More about it."),
-            key("form", Form::JsonSchema, "The schema of the answer.").default("any answer"),
+            key(
+                "form",
+                Form::Either(&[Form::JsonSchema, Form::Expression]),
+                "The schema of the answer, or an expression giving one.",
+            )
+            .default("any answer"),
             key(
                 "assignees",
                 Form::OneOrList(&Form::Template),
@@ -287,6 +372,13 @@ const WORKFLOW_CALL: &Shape = &Shape {
             .default("with `file`, the first in it"),
             key("file", Form::Text, "The file that it is in, relative to this one; read when a run starts."),
             key(
+                "with",
+                Form::Templates,
+                "Its input: texts are templates, and one that is only `{{ state.list }}` is the value itself. The \
+                 `input_mapping` is then what they see.",
+            )
+            .default("what `input_mapping` gives"),
+            key(
                 "on_failure",
                 Form::Words(&[
                     word("propagate", "Its failure is the node's."),
@@ -297,7 +389,8 @@ const WORKFLOW_CALL: &Shape = &Shape {
             .default("propagate"),
             key("inherit_timeout", Form::Bool, "It has no more time than this run has left.")
                 .default("false"),
-            key("inherit_artifacts", Form::Bool, "It sees this run's artifacts.").default("false").not_yet(),
+            key("inherit_artifacts", Form::Bool, "It reads this run's artifacts by name too.")
+                .default("false"),
         ],
         TIMEOUT,
         COMMON,
@@ -312,6 +405,15 @@ const WAIT_EVENT: &Shape = &Shape {
         &[
             key("event", Form::Template, "The event's name.").required(),
             key("key", Form::Expression, "An expression giving the correlation key."),
+            key(
+                "take",
+                Form::Words(&[
+                    word("first", "The first that fits; it waits for it."),
+                    word("kept", "All that have come so far, as a list; it does not wait."),
+                ]),
+                "Which events.",
+            )
+            .default("first"),
             key("timeout", Form::Duration, "How long to wait."),
             key(
                 "on_timeout",
@@ -419,13 +521,12 @@ pub(crate) const KINDS: &[Key] = &[
         Form::Either(&[Form::Expression, Form::Object(ASSERT)]),
         "Fails unless something holds; a text is what must be true.",
     ),
-    key("artifact_write", Form::Object(ARTIFACT_WRITE), "Keeps a file with the run.").not_yet(),
+    key("artifact_write", Form::Object(ARTIFACT_WRITE), "Keeps a file with the run."),
     key(
         "artifact_read",
         Form::Either(&[Form::Template, Form::Object(ARTIFACT_READ)]),
         "Reads a file kept with the run; a text is its reference.",
-    )
-    .not_yet(),
+    ),
     key(
         "human_gate",
         Form::Either(&[Form::Template, Form::Object(HUMAN_GATE)]),

@@ -1,7 +1,7 @@
-//! What a document may define: a workflow, a task, an action, a prompt or a model.
+//! What a document may define: a workflow, a task, an action, a prompt, a model or a type of artifacts.
 //!
 //! A document says what it is by `kind`, or by a key that only one of them has: `nodes`, `steps`, an
-//! action's kind, `template`, `model`.
+//! action's kind, `template`, `model`, `media_type`.
 
 use super::action::{ACTION, ACTION_PARTS};
 use super::node::{LISTED_NODE, NODE, TASK, TASK_KEYS};
@@ -86,8 +86,14 @@ const WORKFLOW: &[Key] = &[
     key("context_tables", Form::Bool, "Keep `state` in typed tables too.").default("false").not_yet(),
     key("tasks", Form::NameMap(&Form::Object(TASK)), "Tasks by name."),
     key("actions", Form::NameMap(&Form::Object(ACTION)), "Actions by name."),
+    key(
+        "tools",
+        Form::NameMap(&Form::Object(ACTION)),
+        "Actions that models may call, by name; kept with `actions`.",
+    ),
     key("prompts", Form::NameMap(&Form::Object(PROMPT)), "Prompts by name."),
     key("models", Form::NameMap(&Form::Object(MODEL)), "Model profiles by name."),
+    key("artifact_types", Form::NameMap(&Form::Object(ARTIFACT_TYPE)), "Types of artifacts by name."),
     key("created_at", Form::Text, "When it was stored."),
     key("updated_at", Form::Text, "When it was last stored."),
 ];
@@ -148,6 +154,8 @@ const PRICES: &Shape = &Shape {
         key("input", Form::Money, "Tokens in.").default("0"),
         key("output", Form::Money, "Tokens out.").default("0"),
         key("cached_input", Form::Money, "Tokens in that the provider had cached.").default("`input`"),
+        key("cache_write", Form::Money, "Tokens in that the provider puts into its cache.")
+            .default("`input`"),
     ]],
     choices: &[],
 };
@@ -196,6 +204,40 @@ pub(crate) const MODEL_DOCUMENT: &Shape = &Shape {
         HEAD,
         &[key("kind", Form::Words(&[word("model", "A model profile.")]), "What the document defines.")],
         MODEL_KEYS,
+    ],
+    choices: &[],
+};
+
+const ARTIFACT_TYPE_KEYS: &[Key] = &[
+    key("id", Form::Text, "The stored id."),
+    key("version", POSITIVE, "The stored version."),
+    key(
+        "schema",
+        Form::JsonSchema,
+        "The schema of what is in them: they are JSON, and checked when written.",
+    ),
+    key("media_type", Form::Text, "What they are, as `text/markdown`.")
+        .default("`application/json` with a `schema`, else by the content"),
+];
+
+const ARTIFACT_TYPE: &Shape = &Shape {
+    name: "artifact_type",
+    about: "What artifacts of one kind are.",
+    keys: &[ARTIFACT_TYPE_KEYS],
+    choices: &[],
+};
+
+pub(crate) const ARTIFACT_TYPE_DOCUMENT: &Shape = &Shape {
+    name: "artifact_type_document",
+    about: "What artifacts of one kind are.",
+    keys: &[
+        HEAD,
+        &[key(
+            "kind",
+            Form::Words(&[word("artifact_type", "A type of artifacts.")]),
+            "What the document defines.",
+        )],
+        ARTIFACT_TYPE_KEYS,
     ],
     choices: &[],
 };

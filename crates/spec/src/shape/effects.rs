@@ -25,6 +25,9 @@ const READERS_OWN: [&str; 13] = [
     "action_version",
 ];
 
+/// Objects that the reader writes out as others (`build/agent.rs`), whose keys are looked at here themselves.
+const WRITTEN_OUT: [&str; 2] = ["agent", "compact"];
+
 /// Keys whose stored field has another name.
 const STORED_AS: [(&str, &str); 23] = [
     ("as", "item_name"),
@@ -53,12 +56,14 @@ const STORED_AS: [(&str, &str); 23] = [
 ];
 
 /// The kinds of action are variants of what performs them.
-const KINDS: [(&str, &str); 11] = [
+const KINDS: [(&str, &str); 13] = [
     ("llm_call", "LlmCall"),
     ("http_request", "HttpRequest"),
     ("shell", "Shell"),
     ("update_context", "UpdateContext"),
     ("assert", "Assert"),
+    ("artifact_write", "ArtifactWrite"),
+    ("artifact_read", "ArtifactRead"),
     ("human_gate", "HumanGate"),
     ("workflow_call", "WorkflowCall"),
     ("wait_event", "WaitEvent"),
@@ -130,7 +135,7 @@ fn is_read(key: &Key, code: &str) -> bool {
 fn every_key_has_an_effect_or_is_refused() {
     let code = acting_code();
     let mut idle = Vec::new();
-    for shape in reached() {
+    for shape in reached().into_iter().filter(|shape| !WRITTEN_OUT.contains(&shape.name)) {
         for key in shape.all_keys().filter(|key| !key.not_yet) {
             let known = DESCRIBE.contains(&key.name) || READERS_OWN.contains(&key.name);
             if !known && !is_read(key, &code) {
@@ -149,17 +154,7 @@ fn what_has_no_effect_yet_is_refused() {
         .filter(|key| key.not_yet)
         .map(|key| key.name)
         .collect();
-    for key in [
-        "triggers",
-        "context_tables",
-        "inherit_artifacts",
-        "library_id",
-        "tools",
-        "tool_choice",
-        "mcp_tool",
-        "artifact_write",
-        "artifact_read",
-    ] {
+    for key in ["triggers", "context_tables", "library_id", "mcp", "only", "mcp_tool"] {
         assert!(refused.contains(&key), "{key} is accepted and does nothing");
     }
 }

@@ -4,6 +4,7 @@
 //! published JSON Schema. It says what a file may look like, never what it means.
 
 mod action;
+mod cases;
 mod document;
 #[cfg(test)]
 mod effects;
@@ -11,8 +12,10 @@ mod node;
 mod policy;
 
 pub(crate) use action::{is_kind, kind_key, stored_kinds};
+pub(crate) use cases::TEST_DOCUMENT;
 pub(crate) use document::{
-    ACTION_DOCUMENT, MODEL_DOCUMENT, PROMPT_DOCUMENT, TASK_DOCUMENT, WORKFLOW_DOCUMENT,
+    ACTION_DOCUMENT, ARTIFACT_TYPE_DOCUMENT, MODEL_DOCUMENT, PROMPT_DOCUMENT, TASK_DOCUMENT,
+    WORKFLOW_DOCUMENT,
 };
 
 /// One object of the format.
@@ -124,6 +127,9 @@ pub(crate) const COUNT: Form = Form::Count(0, i64::MAX);
 /// A whole number from 1 that fits 32 bits.
 pub(crate) const POSITIVE: Form = Form::Count(1, u32::MAX as i64);
 
+/// How often something may be.
+pub(crate) const BOUND: Form = Form::Either(&[POSITIVE, Form::Expression]);
+
 impl Key {
     pub(crate) const fn required(mut self) -> Key {
         self.required = true;
@@ -213,7 +219,13 @@ impl Shape {
         match name {
             "action" | "estimate" | "outcome" => format!("an {name}"),
             "workflow" | "node" | "transition" | "task" | "step" | "prompt" | "model" | "rule" | "budget"
-            | "condition" | "response" | "strategy" => format!("a {name}"),
+            | "condition" | "response" | "strategy" | "case" | "test" | "signal" => format!("a {name}"),
+            "mocked" => "a mock".to_owned(),
+            "mocked_error" => "`error`".to_owned(),
+            "mocked_usage" => "`usage`".to_owned(),
+            "mocked_tool_call" => "a call of `tool_calls`".to_owned(),
+            "gate_answer" => "an answer".to_owned(),
+            "artifact_type" => "an artifact type".to_owned(),
             "mock_error" => "`error`".to_owned(),
             "mock_usage" => "`usage`".to_owned(),
             name => format!("`{name}`"),
@@ -257,8 +269,20 @@ pub(crate) fn task_shape() -> &'static Shape {
     node::TASK
 }
 
-/// Every shape that can be reached from a document, outermost first.
+/// Every shape that can be reached from a document of definitions, outermost first.
 pub(crate) fn all_shapes() -> Vec<&'static Shape> {
+    shapes_of(&[
+        WORKFLOW_DOCUMENT,
+        TASK_DOCUMENT,
+        ACTION_DOCUMENT,
+        PROMPT_DOCUMENT,
+        MODEL_DOCUMENT,
+        ARTIFACT_TYPE_DOCUMENT,
+    ])
+}
+
+/// Every shape that can be reached from these, outermost first.
+pub(crate) fn shapes_of(documents: &[&'static Shape]) -> Vec<&'static Shape> {
     fn visit(form: &'static Form, found: &mut Vec<&'static Shape>) {
         match form {
             Form::List(inner) | Form::OneOrList(inner) | Form::Map(inner) | Form::NameMap(inner) => {
@@ -277,8 +301,6 @@ pub(crate) fn all_shapes() -> Vec<&'static Shape> {
         shape.all_keys().for_each(|key| visit(&key.form, found));
     }
     let mut found = Vec::new();
-    for document in [WORKFLOW_DOCUMENT, TASK_DOCUMENT, ACTION_DOCUMENT, PROMPT_DOCUMENT, MODEL_DOCUMENT] {
-        add(document, &mut found);
-    }
+    documents.iter().for_each(|document| add(document, &mut found));
     found
 }

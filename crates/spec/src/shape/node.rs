@@ -1,8 +1,8 @@
 //! Nodes, tasks and steps.
 
-use super::action::{KIND_NAMES, KINDS};
+use super::action::{AGENT, KIND_NAMES, KINDS};
 use super::policy::{BUDGET, ESTIMATE, FOREACH, NEXT, ON_ERROR, RETRY_FORM, STRATEGY};
-use super::{COUNT, Choice, Form, Key, POSITIVE, Shape, Word, key, word};
+use super::{BOUND, COUNT, Choice, Form, Key, POSITIVE, Shape, Word, key, word};
 
 const ADAPTIVE: &[Word] = &[word("adaptive", "Three times the 99th percentile of past durations.")];
 
@@ -44,7 +44,12 @@ pub(super) const STEP: &Shape = &Shape {
             key("action", Form::NameAt, "The name of an action."),
             key("action_version", POSITIVE, "The version of that action, as in `action: name@3`.")
                 .default("the one that is here"),
-            key("input_mapping", Form::Mapping, "The action's input.").default("what its texts name"),
+            key(
+                "input_mapping",
+                INPUT_MAPPING,
+                "The action's input: by key, or one expression for all of it.",
+            )
+            .default("what its texts name"),
             key("output_mapping", Form::Writes, "Where the result goes.").default("`state.<ref>: result`"),
             key(
                 "on_failure",
@@ -87,6 +92,7 @@ const STEP_WORK_KEYS: &[&str] = &[
 const NODE_WORK_KEYS: &[&str] = &[
     "task",
     "steps",
+    "agent",
     "llm_call",
     "mcp_tool",
     "http_request",
@@ -102,7 +108,9 @@ const NODE_WORK_KEYS: &[&str] = &[
     "mock",
 ];
 const _: () =
-    assert!(STEP_WORK_KEYS.len() == KIND_NAMES.len() + 1 && NODE_WORK_KEYS.len() == KIND_NAMES.len() + 2);
+    assert!(STEP_WORK_KEYS.len() == KIND_NAMES.len() + 1 && NODE_WORK_KEYS.len() == KIND_NAMES.len() + 3);
+
+const INPUT_MAPPING: Form = Form::Either(&[Form::Mapping, Form::Expression]);
 
 const STEPS: Form = Form::List(&Form::Object(STEP));
 
@@ -135,6 +143,13 @@ pub(super) const TASK: &Shape = &Shape {
 };
 
 const NODE_KEYS: &[Key] = &[
+    key("agent", Form::Object(AGENT), "Turns of a model and its tools until it is done."),
+    key(
+        "max_visits",
+        BOUND,
+        "How often one lineage may come here; then transitions that lead here stop fitting.",
+    )
+    .default("no bound"),
     key("name", Form::Text, "Its name, for people."),
     key("id", Form::Text, "The stored id."),
     key("task", Form::NameAt, "The name of the task it executes."),
@@ -149,7 +164,8 @@ const NODE_KEYS: &[Key] = &[
         "With `task`: how the task was written before `validate --expand` wrote it out.",
     ),
     key("steps", STEPS, "The task itself, as a list of steps."),
-    key("input_mapping", Form::Mapping, "The task's input.").default("what the node's texts name"),
+    key("input_mapping", INPUT_MAPPING, "The task's input: by key, or one expression for all of it.")
+        .default("what the node's texts name"),
     key("output_mapping", Form::Writes, "Where the result goes.").default("`state.<ref>: result`"),
     key("timeout", Form::DurationOr(ADAPTIVE), "How long the task may take."),
     key(

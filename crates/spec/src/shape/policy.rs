@@ -1,6 +1,6 @@
 //! Retries, responses to failures, budgets, fan-outs and fan-ins.
 
-use super::{COUNT, Choice, Form, Key, POSITIVE, Shape, Word, key, word};
+use super::{BOUND, COUNT, Choice, Form, Key, POSITIVE, Shape, Word, key, word};
 
 pub(super) const BACKOFFS: &[Word] = &[
     word("none", "No wait between tries."),
@@ -157,7 +157,7 @@ pub(super) const TRANSITION: &[Key] = &[
     key("condition", Form::Expression, "The long name of `when`."),
     key("spawn_count", POSITIVE, "Makes this many tokens, as one group."),
     key("foreach", Form::Object(FOREACH), "Makes one token per item, as one group."),
-    key("max_iterations", POSITIVE, "How often one lineage may take it."),
+    key("max_iterations", BOUND, "How often one lineage may take it: a number, or an expression giving one."),
     key("synchronization", Form::Object(SYNCHRONIZATION), "Arrives at a fan-in."),
 ];
 

@@ -53,7 +53,7 @@ fn a_bad_node_hides_nothing_and_drags_nothing_along() {
 
 #[test]
 fn what_this_version_does_not_do_is_refused_where_it_stands() {
-    let text = "wonder: 1\nname: x\ncontext_tables: true\ntriggers: [{cron: '0 3 * * *'}]\nnodes:\n  a: {workflow_call: {workflow: y, inherit_artifacts: true}, next: [b]}\n  b: {llm_call: {model: m, prompt: Hello}}\nmodels: {m: {model: gpt}}\n";
+    let text = "wonder: 1\nname: x\ncontext_tables: true\ntriggers: [{cron: '0 3 * * *'}]\nnodes:\n  a: {workflow_call: {workflow: y, inherit_timeout: true}, next: [b]}\n  b: {llm_call: {model: m, prompt: Hello}}\nmodels: {m: {model: gpt}}\n";
     insta::assert_snapshot!(wonder_spec::read(text, "x.yaml").unwrap_err().render(false));
 }
 

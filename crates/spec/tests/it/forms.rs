@@ -161,6 +161,7 @@ fn documents_are_kept_in_order_and_checked_even_if_nobody_names_them() {
             Definition::Action(_) => "action",
             Definition::Prompt(_) => "prompt",
             Definition::Model(_) => "model",
+            Definition::ArtifactType(_) => "artifact type",
         })
         .collect();
     assert_eq!(kinds, ["workflow", "task", "action", "prompt", "workflow"]);

@@ -2,7 +2,7 @@
 //! in the branch's output, and shows through `state` there.
 
 use crate::event::{BranchRef, Patch, PatchValue, TokenId};
-use crate::path::{Root, Target};
+use crate::path::{Root, Target, Way};
 use crate::run::Run;
 use crate::state::State;
 use crate::value::{Map, Value};
@@ -35,25 +35,31 @@ impl Run {
             return;
         };
         // A write into the middle of something that lies outside shows the rest of it too.
-        let shown = if rest.is_empty() {
+        let shown = if rest.is_empty() && to.way == Way::Replace {
             value.clone()
         } else {
             let outside = crate::scope::View::of_run(&self.state, &self.graph).in_branch(Some(at));
             let mut shown =
                 crate::expr::Scope::read(&outside, "state", std::slice::from_ref(key)).unwrap_or_default();
-            shown.set_path(rest, value.clone());
+            to.add(shown.entry_mut(rest), value.clone());
             shown
         };
         let branch = self.branch_mut(at);
         branch.local.set_path(std::slice::from_ref(key), shown);
-        branch.output.get_or_insert_with(Value::empty_map).set_path(&to.path, value);
+        // What is appended in a branch is the branch's own, until its fan-in appends it outside.
+        to.add(branch.output.get_or_insert_with(Value::empty_map).entry_mut(&to.path), value);
     }
 }
 
 fn write_run(state: &mut State, to: &Target, value: Value) {
     let whole = if to.root == Root::Output { &mut state.output } else { &mut state.state };
-    let before = whole.get_path(&to.path).map_or(0, Value::size) as u64;
     let after = value.size() as u64;
-    whole.set_path(&to.path, value);
+    // What is appended adds to what is there, whose size would take as long to find out as it is large.
+    let before = match to.way {
+        Way::Replace => whole.get_path(&to.path).map_or(0, Value::size) as u64,
+        Way::Append | Way::AppendEach => 0,
+    };
+    let added = to.add(whole.entry_mut(&to.path), value);
+    assert!(added, "{to} was looked at before this was recorded");
     state.context_bytes = (state.context_bytes + after).saturating_sub(before);
 }

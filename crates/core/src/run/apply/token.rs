@@ -4,10 +4,12 @@ use crate::command::Overrides;
 use crate::cost::Allowance;
 use crate::def::Name;
 use crate::error::Failure;
-use crate::event::{CancelReason, NewToken, Patch, Report, TaskRetry, Then, TokenId};
+use crate::event::{CancelReason, NewToken, Patch, Report, TakenPart, TaskRetry, Then, TokenId};
+use crate::expr::Scope;
 use crate::graph::{NodeIx, Perform};
 use crate::lifecycle::{TokenStatus, is_legal};
 use crate::run::{Move, Run};
+use crate::scope::View;
 use crate::state::{Out, Place, Straggler, Timer, Token};
 use crate::value::Value;
 
@@ -143,10 +145,10 @@ impl Run {
         id: TokenId,
         attempt: u32,
         generation: u32,
-        input: &Value,
+        input: Value,
         reserved: Allowance,
     ) {
-        self.place(id, Place::Dispatched { input: input.clone() });
+        self.place(id, Place::Dispatched { input });
         let token = self.state.tokens.get_mut(&id).expect("it was just placed");
         token.attempt = attempt;
         token.generation = generation;
@@ -154,6 +156,18 @@ impl Run {
         let downgrades = self.state.downgrades;
         let wall_left_ms = self.wall_left_ms(node);
         self.goes_out(id, attempt, Out { node, reserved, child: None, downgrades, wall_left_ms });
+    }
+
+    /// The whole input of a task: what the event holds, and what it says to take from the context.
+    pub(super) fn with_taken(&self, id: TokenId, input: &Value, taken: &[TakenPart]) -> Value {
+        let mut input = input.clone();
+        let view = View::of_token(&self.state, &self.graph, &self.state.tokens[&id]);
+        for part in taken {
+            let (root, path) = part.from.split_first().expect("a part is taken from somewhere");
+            let value = view.read(root, path).expect("what is taken was there when it was recorded");
+            input.set_path(&part.at, value);
+        }
+        input
     }
 
     fn wall_left_ms(&self, node: u32) -> Option<u64> {

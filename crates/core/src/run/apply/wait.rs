@@ -150,6 +150,6 @@ impl Run {
 
     pub(super) fn child_completed(&mut self, token: TokenId, attempt: u32, spend: &Spend) {
         self.state.child_orders.remove(&(token, attempt));
-        self.reported(token, attempt, &Report { spend: spend.clone(), tries: 0 });
+        self.reported(token, attempt, &Report { spend: spend.clone(), ..Report::default() });
     }
 }
