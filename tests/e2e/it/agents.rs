@@ -133,7 +133,7 @@ fn a_call_that_must_not_be_repeated_asks_what_became_of_it() {
     let resumed = place.run(&["resume", "last", "-o", "json"]);
     assert_eq!(resumed.code, Some(3), "{resumed:#?}");
     let mut told = Told::left(place);
-    told.then(&["answer", "last", r#"{"action": "done", "output": {"receipt": 7}}"#, "-o", "json"], 0);
+    told.then(&["answer", r#"{"action": "done", "output": {"receipt": 7}}"#], 0);
     let text = told.view["output"]["text"].as_str().expect("a text").to_owned();
     assert!(text.starts_with("Paid: ") && text.contains("receipt"), "{text}");
     assert_eq!(std::fs::read_to_string(told.place.log()).expect("the log").lines().count(), 1, "paid once");

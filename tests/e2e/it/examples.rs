@@ -18,7 +18,8 @@ fn promises() -> Vec<Promise> {
         for entry in files {
             let path = entry.path();
             let name = path.to_string_lossy().into_owned();
-            if !name.ends_with(".yaml") || name.ends_with(".scenario.yaml") {
+            let aside = [".scenario.yaml", ".test.yaml"].iter().any(|kind| name.ends_with(kind));
+            if !name.ends_with(".yaml") || aside {
                 continue;
             }
             let text = std::fs::read_to_string(&path).expect("an example");
