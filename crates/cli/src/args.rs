@@ -139,21 +139,29 @@ pub(crate) struct RetryArgs {
 #[command(after_help = "Examples:\n  \
     wonder fork last --from review\n  \
     wonder fork 7Q2M4K1Z --from draft --input style=short\n  \
-    wonder fork last --from judge --branch 2 --definition judge.yaml\n\n\
+    wonder fork last --from judge --branch 2 --definition judge.yaml\n  \
+    wonder fork last --from fix/think --turn 4 --set @edited.json\n\n\
     The new run has all that happened before the node's last dispatch, what it cost included.\n\
     The old run stays as it is.")]
 pub(crate) struct ForkArgs {
     /// A run: its id, the beginning or end of it, or `last`
     pub run: String,
-    /// The node to go on from: just before it was last dispatched
+    /// The node to go on from: just before it was last dispatched; CALLER/NODE is one of a run that was called, an
+    /// agent's `think`, say
     #[arg(long, value_name = "NODE")]
     pub from: String,
+    /// Of a node that was come to again and again: which visit, the first being 1 [default: the last]
+    #[arg(long, visible_alias = "turn", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub visit: Option<u32>,
     /// Of a node in a fan-out, the branch
     #[arg(long, value_name = "I")]
     pub branch: Option<u32>,
     /// Laid over the node's input: KEY=TEXT, KEY:=JSON, a JSON object, @FILE, or - for stdin
     #[arg(short, long = "input", value_name = "INPUT")]
     pub inputs: Vec<String>,
+    /// Laid over the state of the run that the node is in, as --input is: another message of a conversation, say
+    #[arg(long, value_name = "STATE")]
+    pub set: Vec<String>,
     /// Go on with the workflow of this file; it must have every node that the run is at
     #[arg(long, value_name = "FILE")]
     pub definition: Option<PathBuf>,

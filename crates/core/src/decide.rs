@@ -24,11 +24,12 @@ mod wake;
 use std::sync::Arc;
 
 use crate::command::Command;
-use crate::event::{Event, EventKind, GateId, GroupId, TokenId};
+use crate::error::Failure;
+use crate::event::{Event, EventKind, GateId, GroupId, NewFork, TokenId};
 use crate::graph::{Graph, NodeIx};
 use crate::input::{Input, Rejection};
 use crate::run::{Run, Step};
-use crate::scope::View;
+use crate::scope::{View, laid_over_state};
 use crate::state::{State, Token};
 use crate::time::Time;
 
@@ -65,10 +66,11 @@ pub(crate) fn go_on(run: &mut Run, now: Time) -> Step {
 }
 
 /// A fork is no input: it is how a run begins that has another's past.
-pub(crate) fn fork(run: &mut Run, forked: EventKind, now: Time) -> Step {
+pub(crate) fn fork(run: &mut Run, forked: NewFork, now: Time) -> Result<Step, Failure> {
     let moves_left = run.state().start.as_ref().map_or(u32::MAX, |start| start.limits.moves_per_input_max);
     let mut decision = Decision { run, now, events: Vec::new(), commands: Vec::new(), moves_left };
-    decision.record(forked);
+    decision.check_writes(None, &laid_over_state(&forked.set))?;
+    decision.record(EventKind::RunForked(forked));
     let out: Vec<TokenId> = decision.state().out.keys().map(|(id, _)| *id).collect();
     for id in out {
         let Some(token) = decision.state().tokens.get(&id).filter(|token| token.is_live()) else { continue };
@@ -85,7 +87,7 @@ pub(crate) fn fork(run: &mut Run, forked: EventKind, now: Time) -> Step {
     decision.commands = crate::run::restarted(decision.run);
     decision.settle();
     let Decision { run, events, commands, .. } = decision;
-    Step { events, commands, moves: run.take_moves() }
+    Ok(Step { events, commands, moves: run.take_moves() })
 }
 
 impl Decision<'_> {

@@ -312,14 +312,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<u32>,
     },
-    RunForked {
-        run: Name,
-        from: Name,
-        node: Name,
-        #[serde(default, skip_serializing_if = "Value::is_null")]
-        input: Value,
-        token: TokenId,
-    },
+    RunForked(NewFork),
 }
 
 impl EventKind {
@@ -374,7 +367,7 @@ impl EventKind {
             EventKind::RunCancelled { .. } => "run_cancelled",
             EventKind::RunTimedOut { .. } => "run_timed_out",
             EventKind::RunRetried { .. } => "run_retried",
-            EventKind::RunForked { .. } => "run_forked",
+            EventKind::RunForked(_) => "run_forked",
         }
     }
 }

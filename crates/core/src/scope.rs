@@ -19,6 +19,27 @@ pub(crate) struct Pending {
     pub(crate) value: Value,
 }
 
+/// Maps that are laid over the run's state, as writes: keys that they do not have stay as they are.
+pub(crate) fn laid_over_state(set: &Value) -> Vec<Pending> {
+    fn collect(value: &Value, path: &mut Vec<Arc<str>>, writes: &mut Vec<Pending>) {
+        match value {
+            Value::Map(map) if !map.is_empty() || path.is_empty() => {
+                for (key, value) in map.iter() {
+                    path.push(key.clone());
+                    collect(value, path, writes);
+                    path.pop();
+                }
+            }
+            value => writes.push(Pending { to: Target::state(path.clone()), value: value.clone() }),
+        }
+    }
+    let mut writes = Vec::new();
+    if !set.is_null() {
+        collect(set, &mut Vec::new(), &mut writes);
+    }
+    writes
+}
+
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) state: &'a State,

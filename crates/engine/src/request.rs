@@ -200,12 +200,20 @@ pub struct Fork {
     pub id: Option<String>,
     /// The run to fork; of a child its root is forked.
     pub run: String,
+    /// A node of the root, or with `/` between them the nodes that called and the one in the run that was called last:
+    /// `fix/think`.
     pub node: String,
     /// Which branch of a fan-out the node is in; the last dispatched of all if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<u32>,
+    /// Which visit of the node, the first being 1; the last that was dispatched if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visit: Option<u32>,
     /// Laid over the node's input; null changes nothing.
     pub input: Value,
+    /// Laid over the state of the run that the node is in; null changes nothing.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub set: Value,
     /// Another version of the workflow to go on with, and what it may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub definition: Vec<Workflow>,

@@ -36,9 +36,22 @@ impl RunTree {
         if let Some(timeline) = self.runs.get_mut(run) {
             timeline.learn(event);
         }
-        if let EventKind::RunForked { .. } = &event.kind {
+        if let EventKind::RunForked(_) = &event.kind {
             self.called_again(run);
         }
+    }
+
+    /// The nodes that called, from the root down to the one that called this run.
+    pub fn way_to(&self, run: &str) -> Vec<String> {
+        let mut way = Vec::new();
+        let mut run = run.to_owned();
+        while let Some((parent, token)) = self.callers.get(&run) {
+            let visit = self.runs.get(parent).and_then(|timeline| timeline.visits.get(token));
+            way.extend(visit.map(|visit| visit.node.to_string()));
+            run = parent.clone();
+        }
+        way.reverse();
+        way
     }
 
     /// Children that were out when a run was forked are called again, under the fork's name.

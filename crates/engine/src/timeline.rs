@@ -207,7 +207,7 @@ impl Timeline {
             EventKind::RunCancelled { .. } => self.end(RunStatus::Cancelled, TokenStatus::Cancelled, now),
             EventKind::RunTimedOut { .. } => self.end(RunStatus::TimedOut, TokenStatus::TimedOut, now),
             EventKind::RunRetried { .. } => self.reopen(now),
-            EventKind::RunForked { run, .. } => self.forked(run, now),
+            EventKind::RunForked(new) => self.forked(&new.run, now),
             // They change what a run reads, waits for or is warned of, and nothing that is shown here.
             EventKind::RunYielded
             | EventKind::RunContinued

@@ -8,8 +8,8 @@ use wonder_core::command::Overrides;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::error::Failure;
 use wonder_core::event::{
-    Clocked, Event, EventKind, EventWait, GateRecord, NewChild, NewGroup, NewToken, Patch, PatchValue,
-    PauseReason, Report, RuleRef, RunChange, TaskRetry, Then, TokenId,
+    Clocked, Event, EventKind, EventWait, GateRecord, NewChild, NewFork, NewGroup, NewToken, Patch,
+    PatchValue, PauseReason, Report, RuleRef, RunChange, TaskRetry, Then, TokenId,
 };
 use wonder_core::graph::Mutation;
 use wonder_core::time::Time;
@@ -347,7 +347,7 @@ impl Describer<'_> {
             EventKind::RunRetried { by, version: Some(version) } => {
                 (name, format!("by {by} with version {version}"))
             }
-            EventKind::RunForked { from, node, input, .. } => (
+            EventKind::RunForked(NewFork { from, node, input, .. }) => (
                 name,
                 format!(
                     "from {from} at {node}{}",

@@ -139,3 +139,41 @@ fn a_call_that_must_not_be_repeated_asks_what_became_of_it() {
     assert_eq!(std::fs::read_to_string(told.place.log()).expect("the log").lines().count(), 1, "paid once");
     assert_eq!(provider.count(), 2);
 }
+
+#[test]
+fn a_fork_goes_on_from_any_turn_and_repeats_no_call_before_it() {
+    let provider = Provider::start(
+        "  - {when: {turn: 1}, tool_calls: [{tool: note, arguments: {text: one}}]}\n  \
+         - {when: {turn: 2}, tool_calls: [{tool: note, arguments: {text: two}}]}\n  \
+         - {when: {turn: 3}, json: {summary: all noted}}\n",
+    );
+    let place = provider.place();
+    let log = place.log().display().to_string();
+    let file = place.file("noting.yaml", &workflow(&provider, &log));
+    let first = place.json(&["run", &file], 0);
+    let run = first["run"].as_str().expect("an id").to_owned();
+    assert_eq!((provider.count(), place.effects()), (3, 2));
+
+    // The second turn again: the first is not asked for, its call not made.
+    let forked = place.json(&["fork", &run, "--from", "work/think", "--turn", "2"], 0);
+    assert_eq!(forked["output"], first["output"], "{forked:#}");
+    assert_ne!(forked["run"], first["run"]);
+    assert_eq!((provider.count(), place.effects()), (5, 3));
+
+    // The last one, named by the agent's own run, in a conversation that somebody has edited.
+    let said = r#"{"messages": [{"role": "user", "content": "Say it in French."}]}"#;
+    let child = format!("{run}.1.1");
+    place.json(&["fork", &child, "--from", "think", "--set", said, "--detach"], 0);
+    place.json(&["resume", "last"], 0);
+    assert_eq!(
+        (provider.count(), place.effects()),
+        (6 + 2, 3 + 2),
+        "an edited conversation is at its first turn"
+    );
+    let journal = provider.journal().to_string();
+    assert!(journal.contains("Say it in French."), "{journal}");
+
+    let never = place.run(&["fork", &run, "--from", "work/think", "--turn", "9"]);
+    assert_eq!(never.code, Some(2), "{never:#?}");
+    assert!(never.err.contains("visit 9 of think was never dispatched"), "{}", never.err);
+}

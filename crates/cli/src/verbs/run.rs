@@ -179,15 +179,28 @@ pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Faul
         false => inputs::object(&Wanted::free("--input"), &args.inputs)?,
     };
     let definition = args.definition.as_deref().map(|file| workflows(file, &session.screen)).transpose()?;
-    let ForkArgs { run, from: node, branch, .. } = args;
+    let set = match args.set.is_empty() {
+        true => Value::Null,
+        false => inputs::object(&Wanted::free("--set"), &args.set)?,
+    };
+    let ForkArgs { run, from: node, branch, visit, .. } = args;
     let definition = definition.unwrap_or_default();
     set_going(session, args.detach, Some(now()), async |engine| {
         let view = found(engine, run, &session.screen).await?;
-        // Of a child its root is forked.
-        let root = if view.row.parent.is_some() { engine.find(view.row.root).await? } else { view };
-        must_be_node(engine, &root, ("--from", &node)).await?;
+        // Of a child its root is forked, and the child with it.
+        let (root, node) = match view.row.parent.is_some() {
+            false => (view, node),
+            true => {
+                let tree = engine.tree(&view.row.root).await?;
+                let way = tree.way_to(&view.row.run).into_iter().chain([node]).collect::<Vec<_>>().join("/");
+                (engine.find(view.row.root).await?, way)
+            }
+        };
+        for part in node.split('/') {
+            must_be_node(engine, &root, ("--from", part)).await?;
+        }
         let run = root.row.run;
-        let fork = Fork { id: None, run: run.clone(), node, branch, input, definition };
+        let fork = Fork { id: None, run: run.clone(), node, branch, visit, input, set, definition };
         engine.fork(fork).await.map_err(|error| Fault::from(error).about(&run))
     })
     .await

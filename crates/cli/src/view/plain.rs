@@ -314,7 +314,7 @@ impl Narrator {
                 of_run(Tone::Bad, format!("run {ends}{at}"))
             }
             EventKind::RunCancelled { reason } => of_run(Tone::Dim, format!("run cancelled: {reason}")),
-            EventKind::RunForked { from, .. } => of_run(Tone::Plain, format!("run {run} forked from {from}")),
+            EventKind::RunForked(new) => of_run(Tone::Plain, format!("run {run} forked from {}", new.from)),
             // What moves a run on without being news to a person.
             EventKind::RunReleased
             | EventKind::RunYielded

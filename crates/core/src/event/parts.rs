@@ -259,3 +259,21 @@ pub enum RunChange {
     Downgrade,
     Graph(Mutation),
 }
+
+/// A run that goes on from another's events; those stand before this in its log.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct NewFork {
+    pub run: Name,
+    pub from: Name,
+    /// The fork of the run that called the other one, if that was forked too; else nobody called this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Name>,
+    pub node: Name,
+    pub token: TokenId,
+    /// Laid over the input of the node.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub input: Value,
+    /// Laid over the run's state.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub set: Value,
+}

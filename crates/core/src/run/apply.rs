@@ -141,7 +141,7 @@ pub(super) fn apply(run: &mut Run, event: &Event, grown: Option<Arc<Graph>>) {
         EventKind::RunCancelled { reason } => run.cancelled(reason),
         EventKind::RunTimedOut { failure } => run.timed_out(failure),
         EventKind::RunRetried { .. } => run.retried(),
-        EventKind::RunForked { run: id, token, input, .. } => run.forked(id, *token, input, before),
+        EventKind::RunForked(new) => run.forked(new, before),
     }
     run.tick();
 }

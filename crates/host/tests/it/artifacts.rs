@@ -79,7 +79,9 @@ output_mapping: {note: state.read}
         run: view.row.run.clone(),
         node: "read".to_owned(),
         branch: None,
+        visit: None,
         input: Default::default(),
+        set: Default::default(),
         definition: Vec::new(),
     };
     let forked = host.engine().fork(fork).await.unwrap();

@@ -60,7 +60,16 @@ async fn ask(connection: &Connection, verb: &str, run: &str) -> Reply<()> {
         "fork" => {
             let (node, input) = ("ask".to_owned(), json("null"));
             let definition = Vec::new();
-            let fork = Fork { id: None, run, node, branch: None, input, definition };
+            let fork = Fork {
+                id: None,
+                run,
+                node,
+                branch: None,
+                visit: None,
+                input,
+                set: Default::default(),
+                definition,
+            };
             return engine.fork(fork).await.map(drop);
         }
         "cancel" => Act::Cancel { reason, grace_ms: None },

@@ -2,7 +2,6 @@
 
 use wonder_core::def::Name;
 use wonder_core::run::Fork;
-use wonder_core::value::Value;
 
 use super::{Runs, World};
 use crate::host::{ForkRequest, ScenarioHost};
@@ -18,7 +17,7 @@ impl<H: ScenarioHost> World<H> {
         let mut setting = (*self.setting).clone();
         setting.start.id = FORK.into();
         setting.inputs.retain(|input| !matches!(input.when, When::At(_)));
-        let fork = Fork { run: FORK.into(), node: node.clone(), branch: None, input: Value::Null };
+        let fork = Fork::new(FORK.into(), node.clone());
         let request = ForkRequest { setting: &setting, fork: &fork, now: self.now };
         let mut runs = Runs::new();
         let source = &self.runs[&self.setting.start.id];

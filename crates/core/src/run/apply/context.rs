@@ -51,7 +51,7 @@ impl Run {
     }
 }
 
-fn write_run(state: &mut State, to: &Target, value: Value) {
+pub(super) fn write_run(state: &mut State, to: &Target, value: Value) {
     let whole = if to.root == Root::Output { &mut state.output } else { &mut state.state };
     let after = value.size() as u64;
     // What is appended adds to what is there, whose size would take as long to find out as it is large.

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use crate::cost::Allowance;
 use crate::def::Name;
 use crate::error::Failure;
-use crate::event::{NewChild, Report, TokenId};
-use crate::input::StartRun;
+use crate::event::{NewChild, NewFork, Report, TokenId};
+use crate::input::{Parent, StartRun};
 use crate::lifecycle::{RunStatus, TokenStatus};
 use crate::run::Run;
+use crate::scope::{Pending, laid_over_state};
 use crate::state::{Closing, Place, Timer, UnitState};
 use crate::time::Time;
 use crate::value::Value;
@@ -240,11 +241,16 @@ impl Run {
 
     /// A copy of another run's events goes on as a run of its own: what was out and is still wanted will be
     /// out again under its name, and of the rest nobody will ever report here.
-    pub(super) fn forked(&mut self, id: &Name, token: TokenId, input: &Value, left_at: Time) {
+    pub(super) fn forked(&mut self, new: &NewFork, left_at: Time) {
+        let NewFork { run: id, parent, token, input, set, .. } = new;
         self.restart_clocks(left_at);
         if let Some(start) = &mut self.state.start {
             start.id = id.clone();
-            start.parent = None;
+            let above = start.parent.take().zip(parent.clone());
+            start.parent = above.map(|(before, run)| Parent { run, ..before });
+        }
+        for Pending { to, value } in laid_over_state(set) {
+            super::context::write_run(&mut self.state, &to, value);
         }
         for (of, attempt) in self.state.out.keys().copied().collect::<Vec<_>>() {
             let wanted = self.state.tokens.get(&of).is_some_and(|t| t.awaits(attempt));
@@ -255,7 +261,7 @@ impl Run {
                 self.reported(of, attempt, &Report::default());
             }
         }
-        if let (Some(token), false) = (self.state.tokens.get_mut(&token), input.is_null()) {
+        if let (Some(token), false) = (self.state.tokens.get_mut(token), input.is_null()) {
             token.overrides.input = input.clone();
             token.generation += 1;
         }
