@@ -66,6 +66,8 @@ pub(crate) enum Verb {
     Why(WhyArgs),
     Gates(GatesArgs),
     Artifacts(ArtifactsArgs),
+    Serve(ServeArgs),
+    Token(TokenArgs),
     Init(InitArgs),
     Validate(ValidateArgs),
     Plan(PlanArgs),
@@ -593,6 +595,77 @@ pub(crate) struct CompleteArgs {
     wonder completions fish > ~/.config/fish/completions/wonder.fish")]
 pub(crate) struct CompletionsArgs {
     pub shell: clap_complete::Shell,
+}
+
+/// Stay, carry all runs on, and answer over HTTP
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder serve\n  \
+    wonder serve --listen 0.0.0.0:4747 --tls-cert cert.pem --tls-key key.pem --host wonder.example.org\n  \
+    wonder serve -o json                one line with the address and, at the first start, the token\n\n\
+    The first start in a home makes a token for an admin and shows it once. Ctrl-C and SIGTERM end the server;\n\
+    its runs are safe, and the next owner of the home goes on with them.")]
+pub(crate) struct ServeArgs {
+    /// The address; only this machine reaches the default one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4747")]
+    pub listen: std::net::SocketAddr,
+    /// A certificate chain in PEM, for TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// A name that the server is reached by, beside localhost and addresses
+    #[arg(long = "host", value_name = "NAME")]
+    pub hosts: Vec<String>,
+    /// Ask nobody for a token; refused where others than this machine can reach the address
+    #[arg(long)]
+    pub no_auth: bool,
+}
+
+/// Make, list and revoke the tokens that a server asks for
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder token create --role operator --name ci --expires 30d\n  \
+    wonder token create --role viewer --project docs\n  \
+    wonder token list\n  \
+    wonder token revoke ci\n\n\
+    A token belongs to a home, and works whether a server runs or not. It is shown once.")]
+pub(crate) struct TokenArgs {
+    #[command(subcommand)]
+    pub what: TokenVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenVerb {
+    Create(TokenCreateArgs),
+    /// List tokens, without their secrets
+    List,
+    Revoke(TokenRevokeArgs),
+}
+
+/// Make a token and print it, alone, on stdout
+#[derive(Args, Debug)]
+pub(crate) struct TokenCreateArgs {
+    /// viewer reads, operator acts on runs, admin may do all
+    #[arg(long, value_parser = ["viewer", "operator", "admin"])]
+    pub role: String,
+    /// Whose it is: recorded with what is done with it [default: the role and a number]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Sees and starts only runs of this project
+    #[arg(long, value_name = "NAME")]
+    pub project: Option<String>,
+    /// After how long it is refused: 30d [default: never]
+    #[arg(long, value_name = "DURATION")]
+    pub expires: Option<String>,
+}
+
+/// Refuse a token from now on
+#[derive(Args, Debug)]
+pub(crate) struct TokenRevokeArgs {
+    /// Its name in `wonder token list`
+    pub name: String,
 }
 
 /// Who asks, if nobody says.

@@ -40,8 +40,8 @@ use screen::Screen;
 use session::Session;
 use text::Text;
 use verbs::{
-    act, answer, artifacts, complete as completing, cost, explain, init, look, plan, run, stream, tell, test,
-    write,
+    act, answer, artifacts, complete as completing, cost, explain, init, look, plan, run, serve, stream,
+    tell, test, token, write,
 };
 use wonder_core::visible;
 
@@ -56,7 +56,8 @@ fn main() -> ExitCode {
         let fault = Fault::usage("`-o junit` is for `wonder test`").help("`-o json` is for programs");
         return Screen::new(Format::Text).fault(&fault).into();
     }
-    let session = Session::new(&common, matches!(verb, Verb::Run(_)));
+    let makes_home = matches!(verb, Verb::Run(_) | Verb::Serve(_));
+    let session = Session::new(&common, makes_home);
     let (screen, engine) = (&session.screen, &session);
     let done = match verb {
         // A run, until it ends or waits.
@@ -81,6 +82,9 @@ fn main() -> ExitCode {
         Verb::Why(args) => engine.block_on(look::why(args, &session)),
         Verb::Gates(args) => engine.block_on(look::gates(args, &session)),
         Verb::Artifacts(args) => engine.block_on(artifacts::artifacts(args, &session)),
+        // Others.
+        Verb::Serve(args) => engine.block_on(serve::serve(args, &session)),
+        Verb::Token(args) => token::token(args, &session),
         // Writing workflows, without an engine.
         Verb::Init(args) => init::init(&args, &session.around.workdir, screen),
         Verb::Validate(args) => write::validate(&args, screen),

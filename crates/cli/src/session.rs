@@ -60,7 +60,7 @@ impl Session {
         let config = Config::read(self.home.as_deref(), &self.around)?;
         if self.home.is_some() && !self.makes_home && !config.home.is_dir() {
             let message = format!("--home {}: there is no such directory", config.home.display());
-            return Err(Fault::usage(message).help("only `wonder run` makes a new one"));
+            return Err(Fault::usage(message).help("only `wonder run` and `wonder serve` make a new one"));
         }
         // Others find its owner by a path that is written down as text.
         if config.home.to_str().is_none() {

@@ -28,10 +28,7 @@ pub(crate) fn read(paths: &[PathBuf], purpose: For) -> Result<Reading, Fault> {
     let disk = Disk::default();
     let files = paths.iter().map(|path| disk.given(path)).collect::<Result<Vec<FileText>, Fault>>()?;
     let everything = purpose == For::Look;
-    let worker = Worker::new(wonder_actions::Settings::default());
-    let unable = |implementation: &Implementation| {
-        worker.unable(implementation).map(|(why, help)| Unable { why, help })
-    };
+    let unable = unable();
     let library = Library::default();
     let around = Around {
         library: &library,
@@ -40,6 +37,12 @@ pub(crate) fn read(paths: &[PathBuf], purpose: For) -> Result<Reading, Fault> {
         unable: if everything { None } else { Some(&unable) },
     };
     read_files(files, &around).map_err(|problems| Fault::Definition(Box::new(problems)))
+}
+
+/// Why an action cannot be performed on this machine.
+pub(crate) fn unable() -> impl Fn(&Implementation) -> Option<Unable> + Send + Sync {
+    let worker = Worker::new(wonder_actions::Settings::default());
+    move |implementation| worker.unable(implementation).map(|(why, help)| Unable { why, help })
 }
 
 /// The files that were opened, so that each is known again however it is named.

@@ -1,7 +1,6 @@
 //! Screens: data in, text out. Nothing here prints, waits, asks an engine or knows the time.
 
 pub(crate) mod artifacts;
-pub(crate) mod changes;
 pub(crate) mod cost;
 pub(crate) mod events;
 pub(crate) mod frame;

@@ -7,6 +7,7 @@
 pub mod ahead;
 pub mod cost;
 mod error;
+pub mod json;
 mod request;
 pub mod run_tree;
 pub mod timeline;

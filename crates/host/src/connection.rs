@@ -38,7 +38,8 @@ pub async fn open(options: Options, purpose: Purpose) -> Reply<Connection> {
     Ok(Connection(Arc::new(Inner { options, purpose, access, mine, reconnecting })))
 }
 
-#[derive(Debug)]
+/// Cheap to clone: all clones are one connection, and closing one closes it.
+#[derive(Clone, Debug)]
 pub struct Connection(Arc<Inner>);
 
 #[derive(Debug)]

@@ -40,7 +40,7 @@ const MAY_USE: [(&str, &[(&str, &str)]); 4] = [
 ];
 
 /// Who may know whom.
-const MAY_KNOW: [(&str, &[&str]); 13] = [
+const MAY_KNOW: [(&str, &[&str]); 14] = [
     ("blobs", &[]),
     ("lang", &[]),
     ("graph", &["wonder-lang"]),
@@ -53,7 +53,20 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("artifacts", &[]),
     ("actions", &["wonder-artifacts", "wonder-core", "wonder-models"]),
     ("host", &["wonder-actions", "wonder-artifacts", "wonder-blobs", "wonder-core", "wonder-engine"]),
-    ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-plan", "wonder-spec"]),
+    ("server", &["wonder-core", "wonder-engine", "wonder-spec"]),
+    (
+        "cli",
+        &[
+            "wonder-actions",
+            "wonder-core",
+            "wonder-engine",
+            "wonder-host",
+            "wonder-plan",
+            "wonder-server",
+            "wonder-spec",
+            "wonder-trial",
+        ],
+    ),
 ];
 
 /// The same for tests that are crates of their own: the checker shares no code with what it checks, only the

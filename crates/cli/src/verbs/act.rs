@@ -1,5 +1,6 @@
 //! `cancel`, `kill` and `pause`: done when the run is as it was asked to be.
 
+use wonder_engine::json::Outcome;
 use wonder_engine::{Act, Engine, RunView};
 use wonder_host::{Connection, Drive, Leaving, Purpose};
 
@@ -9,7 +10,7 @@ use crate::fault::Fault;
 use crate::interrupts::Interrupts;
 use crate::session::Session;
 use crate::verbs::last::chosen;
-use crate::view::result::{Outcome, summary};
+use crate::view::result::summary;
 
 const WAIT_MS: u64 = 30_000;
 

@@ -11,6 +11,7 @@ use wonder_core::Time;
 use wonder_core::def::{Estimate, Name};
 use wonder_core::event::{Event, EventKind, NewChild};
 use wonder_engine::ahead::taught;
+use wonder_engine::json::Outcome;
 use wonder_engine::timeline::Timeline;
 use wonder_engine::{
     Engine, EngineError, ErrorCode, Filter, Follow, GateView, Heard, Listen, Reply, RunView, Status, Updates,
@@ -27,7 +28,7 @@ use crate::screen::Screen;
 use crate::session::Session;
 use crate::text::text;
 use crate::verbs::draw::definition;
-use crate::view::result::{Outcome, failure, remedies, summary, waits};
+use crate::view::result::{failure, remedies, summary, waits};
 use crate::view::tree::Background;
 use crate::view::words::shell_word;
 

@@ -2,6 +2,7 @@
 
 use wonder_core::Time;
 use wonder_engine::cost::{Bill, GroupBy, Totals, budgets};
+use wonder_engine::json::BillJson;
 use wonder_engine::{Engine, Filter, RunRow, Status};
 
 use crate::args::{By, CostArgs};
@@ -12,7 +13,7 @@ use crate::screen::{Screen, now};
 use crate::session::Session;
 use crate::verbs::last::found;
 use crate::verbs::look::look;
-use crate::view::cost::{self, BillJson, TotalsJson};
+use crate::view::cost::{self, TotalsJson};
 
 pub(crate) async fn cost(args: CostArgs, session: &Session) -> Result<Exit, Fault> {
     let since = args.since.as_deref().map(|text| inputs::time("--since", text, now())).transpose()?;

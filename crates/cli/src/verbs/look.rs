@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use wonder_core::graph::Graph;
+use wonder_engine::json::{RunJson, ShowJson};
 use wonder_engine::run_tree::RunTree;
 use wonder_engine::{Engine, Filter, GateView, RunView, Status};
 use wonder_host::{Leaving, Purpose};
@@ -16,10 +17,10 @@ use crate::session::Session;
 use crate::verbs::carry_on;
 use crate::verbs::draw::{definition, show_graph};
 use crate::verbs::last::{chosen, chosen_gate, found};
-use crate::view::list::{self, Page, RunJson};
+use crate::view::list::{self, Page};
 use crate::view::paint::spoken;
 use crate::view::result::answer_line;
-use crate::view::show::{self, ShowJson};
+use crate::view::show;
 use crate::view::why;
 use crate::view::words::shell_word;
 

@@ -1,6 +1,7 @@
 //! `tell`: a message to whoever works in a run. It is recorded at once; where another process carries the run on there
 //! is nothing more to do here.
 
+use wonder_engine::json::Outcome;
 use wonder_engine::{Engine, RunView, Tell};
 use wonder_host::{Drive, Leaving, Purpose};
 
@@ -11,7 +12,6 @@ use crate::screen::now;
 use crate::session::Session;
 use crate::verbs::carry_on::set_going;
 use crate::verbs::last::chosen;
-use crate::view::result::Outcome;
 use crate::view::words::shell_word;
 
 pub(crate) async fn tell(args: TellArgs, session: &Session) -> Result<Exit, Fault> {

@@ -2,73 +2,19 @@
 //! sums are integers until they are printed here.
 
 mod budget;
-mod json;
 mod page;
 mod totals;
 
-use serde::Serialize;
 use wonder_core::cost::{Spend, dollars};
 
-pub(crate) use json::BillJson;
 pub(crate) use page::page;
 pub(crate) use totals::{TotalsJson, totals_page};
 use wonder_engine::cost::Sum;
 
 use super::paint::Tone;
 use super::table::Table;
-use super::words::{dollars_as_number, duration};
+use super::words::duration;
 use crate::text::Text;
-
-/// What was spent, for programs. Dollars twice: as a number to read, and as the integer that sums are made of.
-#[derive(Debug, Serialize)]
-struct SpendJson {
-    calls: u64,
-    input_tokens: u64,
-    output_tokens: u64,
-    cached_tokens: u64,
-    cost_usd: f64,
-    usd_micros: u64,
-    /// Calls of models without prices: what they cost is not known, and is in no sum.
-    #[serde(skip_serializing_if = "is_zero")]
-    unpriced_calls: u64,
-    task_ms: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-impl SpendJson {
-    fn of(spend: &Spend) -> SpendJson {
-        SpendJson {
-            calls: spend.calls,
-            input_tokens: spend.input_tokens,
-            output_tokens: spend.output_tokens,
-            cached_tokens: spend.cached_tokens,
-            cost_usd: dollars_as_number(spend.usd_micros),
-            usd_micros: spend.usd_micros,
-            unpriced_calls: spend.unpriced_calls,
-            task_ms: spend.duration_ms,
-        }
-    }
-}
-
-/// A sum for programs.
-#[derive(Debug, Serialize)]
-struct SumJson {
-    visits: u64,
-    attempts: u64,
-    tries: u64,
-    #[serde(flatten)]
-    spend: SpendJson,
-}
-
-impl SumJson {
-    fn of(sum: &Sum) -> SumJson {
-        let Sum { visits, attempts, tries, spend, .. } = sum;
-        SumJson { visits: *visits, attempts: *attempts, tries: *tries, spend: SpendJson::of(spend) }
-    }
-}
 
 type Cell = (Tone, String);
 

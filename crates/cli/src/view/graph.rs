@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use wonder_core::graph::Graph;
-use wonder_core::{TokenStatus, visible};
+use wonder_core::visible;
+use wonder_engine::json::changes::{self, ChangeJson};
 use wonder_engine::timeline::Timeline;
 use wonder_engine::{EdgeView, GraphView, NodeView, RunView, extended};
 use wonder_spec::{Mark, Overlay, Stand, dot_of_run, mermaid_of_run};
 
-use super::changes::{self, ChangeJson};
 use super::paint::spoken;
 use super::words::count;
 use crate::args::Drawing;
@@ -34,7 +34,7 @@ impl<'t> RunGraph<'t> {
 
     fn overlay(&self) -> Overlay<'_> {
         let visited = self.view.nodes.iter().filter(|node| node.status.is_some());
-        let mark = |node: &NodeView| Mark { stand: stand_of(node.status), note: note(node) };
+        let mark = |node: &NodeView| Mark { stand: Stand::of(node.status), note: note(node) };
         let marks = visited.map(|node| (node.id.to_string(), mark(node))).collect();
         Overlay { before: self.before, marks }
     }
@@ -61,7 +61,7 @@ fn note(node: &NodeView) -> String {
     let visits = count(node.visits, "visit");
     let mut by_stand: BTreeMap<Stand, u64> = BTreeMap::new();
     for (status, number) in &node.by_status {
-        *by_stand.entry(stand_of(Some(*status))).or_default() += number;
+        *by_stand.entry(Stand::of(Some(*status))).or_default() += number;
     }
     if by_stand.len() < 2 {
         return visits;
@@ -69,25 +69,6 @@ fn note(node: &NodeView) -> String {
     let parts: Vec<String> =
         by_stand.iter().map(|(stand, number)| format!("{number} {}", stand.as_str())).collect();
     format!("{visits}: {}", parts.join(", "))
-}
-
-/// Of a node by the status of its last visit.
-fn stand_of(status: Option<TokenStatus>) -> Stand {
-    let Some(status) = status else { return Stand::Unreached };
-    match status {
-        TokenStatus::Completed | TokenStatus::WaitingForSiblings => Stand::Completed,
-        TokenStatus::Failed | TokenStatus::TimedOut => Stand::Failed,
-        TokenStatus::Skipped => Stand::Skipped,
-        TokenStatus::Cancelled => Stand::Cancelled,
-        TokenStatus::Pending
-        | TokenStatus::Dispatched
-        | TokenStatus::Retrying
-        | TokenStatus::WaitingForSubworkflow => Stand::Running,
-        TokenStatus::Escalated
-        | TokenStatus::WaitingForHuman
-        | TokenStatus::WaitingForEvent
-        | TokenStatus::Sleeping => Stand::Waiting,
-    }
 }
 
 /// `show --graph -o json`.
@@ -131,6 +112,6 @@ impl<'v> GraphJson<'v> {
 
 impl<'v> NodeJson<'v> {
     fn of(view: &'v NodeView) -> NodeJson<'v> {
-        NodeJson { node: &view.id, state: stand_of(view.status).as_str(), view }
+        NodeJson { node: &view.id, state: Stand::of(view.status).as_str(), view }
     }
 }

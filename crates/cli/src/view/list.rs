@@ -1,7 +1,5 @@
 //! The list of runs and the list of gates.
 
-use serde::Serialize;
-use std::collections::BTreeMap;
 use wonder_core::event::GateKind;
 use wonder_core::{Time, Value};
 use wonder_engine::timeline::{GateAnswer, GateHistory};
@@ -10,52 +8,12 @@ use wonder_engine::{GateDetails, GateView, RunRow, Status};
 use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
 use super::result::takes_line;
 use super::table::Table;
-use super::words::{
-    ago, brief, brief_value, dollars, dollars_as_number, duration, shell_word, short_id, until,
-};
+use super::words::{ago, brief, brief_value, dollars, duration, shell_word, short_id, until};
 use crate::args::INTERRUPTED;
 use crate::text::{Text, text};
 
 /// Characters of an item that a row shows.
 const ITEM_CHARS_MAX: usize = 32;
-
-/// One run of `list -o json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct RunJson<'r> {
-    run: &'r str,
-    workflow: &'r str,
-    version: u32,
-    status: Status,
-    root: &'r str,
-    parent: Option<&'r str>,
-    started_at: Time,
-    ended_at: Option<Time>,
-    cost_usd: f64,
-    tokens: u64,
-    project: &'r str,
-    driven: bool,
-    labels: &'r BTreeMap<String, String>,
-}
-
-impl<'r> RunJson<'r> {
-    pub(crate) fn of(row: &'r RunRow) -> RunJson<'r> {
-        RunJson {
-            run: &row.run,
-            workflow: &row.workflow,
-            version: row.version,
-            status: row.status,
-            root: &row.root,
-            parent: row.parent.as_deref(),
-            started_at: row.started_at,
-            ended_at: row.ended_at,
-            cost_usd: dollars_as_number(row.usd_micros),
-            tokens: row.tokens,
-            project: &row.project,
-            driven: row.driven,
-            labels: &row.labels,
-        }
-    }
-}
 
 /// How a list is to be drawn.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,11 @@
-//! How a run stands, for the end of `run` and its kin: one line, what it waits for, what went wrong; and the
-//! same as one JSON object for programs.
+//! How a run stands, for the end of `run` and its kin: one line, what it waits for, what went wrong.
 
-use serde::Serialize;
 use wonder_core::Value;
 use wonder_core::error::Failure;
 use wonder_engine::{GateView, RunView, Status, WaitView};
 
 use super::paint::{Paint, run_mark, run_tone, spoken};
-use super::words::{brief, cost, cost_as_number, count, duration, shell_word};
+use super::words::{brief, cost, count, duration, shell_word};
 use crate::form;
 use crate::text::{Text, text};
 
@@ -15,38 +13,6 @@ use crate::text::{Text, text};
 const MESSAGE_LINES_MAX: usize = 20;
 /// Lines of a failed command's output, of each stream; `logs` has all of it.
 const OUTPUT_LINES_MAX: usize = 5;
-
-/// `{run, workflow, version, status, output, error, waiting, cost_usd, tokens, duration_ms}`, in this order.
-#[derive(Debug, Serialize)]
-pub(crate) struct Outcome<'v> {
-    run: &'v str,
-    workflow: &'v str,
-    version: u32,
-    status: Status,
-    output: Option<&'v Value>,
-    error: Option<&'v Failure>,
-    waiting: &'v [WaitView],
-    cost_usd: Option<f64>,
-    tokens: u64,
-    duration_ms: u64,
-}
-
-impl<'v> Outcome<'v> {
-    pub(crate) fn of(view: &'v RunView) -> Outcome<'v> {
-        Outcome {
-            run: &view.row.run,
-            workflow: &view.row.workflow,
-            version: view.row.version,
-            status: view.row.status,
-            output: view.output.as_ref(),
-            error: view.error.as_ref(),
-            waiting: &view.waiting,
-            cost_usd: cost_as_number(view.row.usd_micros, view.unpriced_calls),
-            tokens: view.row.tokens,
-            duration_ms: view.duration_ms,
-        }
-    }
-}
 
 /// `✓ completed in 1.2s · 14 nodes · 2 retries · $0.0042 · run 01…`
 pub(crate) fn summary(view: &RunView, paint: Paint) -> Text {

@@ -1,13 +1,11 @@
 //! One run on one page: how it stands, the tree of its visits with bars that show when, the walks of those that
 //! did not go straight, what the run changed, its gates, what came out. What an attempt cost is for `cost`.
 
-mod json;
-
 use std::sync::Arc;
 
-pub(crate) use json::ShowJson;
 use wonder_core::graph::Graph;
 use wonder_core::state::Metrics;
+use wonder_engine::json::{budget_micros, changes};
 use wonder_engine::timeline::Timeline;
 use wonder_engine::{GateView, RunView};
 
@@ -16,8 +14,8 @@ use super::paint::{Paint, Tone, run_mark, run_tone, spoken};
 use super::result::{answer_line, failure, takes_line};
 use super::row::{Columns, Span, line};
 use super::tree::{Background, Row, SIBLINGS_MAX, rows};
+use super::walk;
 use super::words::{ago, brief, cost, count, dollars, duration, shell_word, until, wrapped};
-use super::{changes, walk};
 use crate::args::INTERRUPTED;
 use crate::text::{Text, text};
 use wonder_engine::run_tree::RunTree;
@@ -103,11 +101,6 @@ fn head(view: &RunView, run_tree: &RunTree, page: Page) -> Text {
         lines.push(("input", brief(&view.input.to_string(), 200).into()));
     }
     Text::of_lines(lines.iter().map(|(name, text)| text!("{} {}", paint.dim(format!("{name:<9}")), text)))
-}
-
-/// The dollars that the run may spend, with what people added.
-fn budget_micros(view: &RunView, timeline: &Timeline) -> Option<u64> {
-    Some(view.budget_usd_micros?.saturating_add(timeline.run_budget.raised.usd_micros))
 }
 
 /// `$0.0200 of $0.0300 spent · raised by $0.0100, 50 model calls`

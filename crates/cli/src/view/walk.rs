@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use wonder_core::TokenStatus;
 use wonder_core::event::GateId;
-use wonder_core::{Time, TokenStatus};
 use wonder_engine::timeline::{Axis, Move, Visit};
 
 use super::list::Page;
@@ -28,38 +27,6 @@ const ROOM_MIN: usize = 50;
 /// The seeds' words for states that have another name here; `executing` is shown while a worker is at it, and
 /// not stored.
 const LEGEND: &str = "scheduled = dispatched, running = executing, human review = escalated";
-
-/// One move, for programs.
-#[derive(Debug, Serialize)]
-pub(crate) struct MoveJson<'t> {
-    event: u64,
-    at: Time,
-    status: TokenStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempt: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<&'t str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wakes_at: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gate: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answered_by: Option<&'t str>,
-}
-
-pub(crate) fn json<'t>(run: &str, visit: &'t Visit) -> Vec<MoveJson<'t>> {
-    let one = |step: &'t Move| MoveJson {
-        event: step.seq,
-        at: step.at,
-        status: step.to,
-        attempt: step.attempt,
-        failure: step.failure.as_deref(),
-        wakes_at: step.wakes_at,
-        gate: step.gate.map(|gate| format!("{run}:{gate}")),
-        answered_by: step.by.as_deref(),
-    };
-    visit.walk.iter().map(one).collect()
-}
 
 struct Walk<'t> {
     run: &'t str,

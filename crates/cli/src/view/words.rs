@@ -1,6 +1,7 @@
 //! Times, money and counts as people read them. No clock: the time is an argument.
 
 use wonder_core::{Time, Value, visible};
+pub(crate) use wonder_engine::json::{brief, dollars_as_number};
 
 /// `812ms`, `1.2s`, `3m12s`, `2h05m`, `3d4h`: two units at most, none of them padded away.
 pub(crate) fn duration(ms: u64) -> String {
@@ -64,11 +65,6 @@ pub(crate) fn cost(usd_micros: u64, unpriced: u64) -> Option<String> {
     }
 }
 
-/// The same for programs: null where it is not known.
-pub(crate) fn cost_as_number(usd_micros: u64, unpriced: u64) -> Option<f64> {
-    (usd_micros > 0 || unpriced == 0).then(|| dollars_as_number(usd_micros))
-}
-
 /// `812 tokens`, `12.3k tokens`, `1.2M tokens`.
 pub(crate) fn tokens(number: u64) -> String {
     match number {
@@ -76,11 +72,6 @@ pub(crate) fn tokens(number: u64) -> String {
         1_000..1_000_000 => format!("{}.{}k tokens", number / 1_000, number % 1_000 / 100),
         _ => format!("{}.{}M tokens", number / 1_000_000, number % 1_000_000 / 100_000),
     }
-}
-
-/// Dollars as a decimal number, for programs.
-pub(crate) fn dollars_as_number(micros: u64) -> f64 {
-    micros as f64 / 1_000_000.0
 }
 
 /// `1 node`, `14 nodes`, `2 retries`.
@@ -93,16 +84,6 @@ pub(crate) fn count(number: u64, what: &str) -> String {
         None if what.ends_with("ch") => format!("{number} {what}es"),
         None => format!("{number} {what}s"),
     }
-}
-
-/// On one line and at most so many characters; what is cut is marked. What cannot be seen counts as it is shown.
-pub(crate) fn brief(text: &str, chars_max: usize) -> String {
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let flat = visible::line(&flat);
-    if flat.chars().count() <= chars_max {
-        return flat.into_owned();
-    }
-    flat.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Lines of at most so many characters, broken between words; those after the first are set in.
@@ -201,7 +182,8 @@ mod tests {
         assert_eq!(cost(0, 2).as_deref(), Some("cost not known"));
         assert_eq!(cost(4_200, 0).as_deref(), Some("$0.0042"));
         assert_eq!(cost(4_200, 1).as_deref(), Some("$0.0042 and more"));
-        assert_eq!((cost_as_number(0, 0), cost_as_number(0, 1)), (Some(0.0), None));
+        let number = wonder_engine::json::cost_as_number;
+        assert_eq!((number(0, 0), number(0, 1)), (Some(0.0), None));
         assert_eq!(
             [tokens(1), tokens(12_345), tokens(3_456_789)],
             ["1 token", "12.3k tokens", "3.4M tokens"]

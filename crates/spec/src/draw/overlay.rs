@@ -1,9 +1,10 @@
 //! What a run lays over the picture of its graph: where it stands, and what it added. It says how that looks;
-//! which node stands how is for those who know the run.
+//! where a node stands follows from its last visit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use wonder_core::TokenStatus;
 use wonder_core::graph::Graph;
 
 use super::{Box, Picture, dot_shape};
@@ -41,6 +42,25 @@ const ADDED_CLASS: &str = "stroke:#1971c2,stroke-width:3px,stroke-dasharray:6 4"
 const ADDED_LINK: &str = "stroke:#1971c2,stroke-width:2px,stroke-dasharray:6 4";
 
 impl Stand {
+    /// Of a node by the status of its last visit.
+    pub fn of(status: Option<TokenStatus>) -> Stand {
+        let Some(status) = status else { return Stand::Unreached };
+        match status {
+            TokenStatus::Completed | TokenStatus::WaitingForSiblings => Stand::Completed,
+            TokenStatus::Failed | TokenStatus::TimedOut => Stand::Failed,
+            TokenStatus::Skipped => Stand::Skipped,
+            TokenStatus::Cancelled => Stand::Cancelled,
+            TokenStatus::Pending
+            | TokenStatus::Dispatched
+            | TokenStatus::Retrying
+            | TokenStatus::WaitingForSubworkflow => Stand::Running,
+            TokenStatus::Escalated
+            | TokenStatus::WaitingForHuman
+            | TokenStatus::WaitingForEvent
+            | TokenStatus::Sleeping => Stand::Waiting,
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Stand::Completed => "completed",

@@ -3,13 +3,14 @@
 use wonder_core::event::{EventKind, GateId, TaskRetry};
 use wonder_core::{Input, Time, Value};
 use wonder_engine::cost::{Bill, GroupBy, Sum, Totals, budgets};
+use wonder_engine::json::BillJson;
 use wonder_engine::{RunRow, Status};
 
 use super::walks::{MODELS, careful};
 use super::{BUDGET, DAG, EACH, FAMILY, MANY, json, page, panel, shown};
 use crate::stage::{START, Stage};
 use crate::text::Text;
-use crate::view::cost::{self, BillJson, TotalsJson, totals_page};
+use crate::view::cost::{self, TotalsJson, totals_page};
 use crate::view::list::Page;
 use crate::view::paint::Paint;
 

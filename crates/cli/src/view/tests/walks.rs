@@ -2,12 +2,12 @@
 
 use wonder_core::event::GateId;
 use wonder_core::{Input, Value};
+use wonder_engine::json::ShowJson;
 
 use super::{BUDGET, EACH, FAMILY, MANY, json, page, panel, shown};
 use crate::args::Drawing;
 use crate::stage::Stage;
 use crate::view::graph::{GraphJson, RunGraph};
-use crate::view::show::ShowJson;
 
 /// Tries again after a while, asks a human, grows a check and nodes of its own.
 const CAREFUL: &str = r#"

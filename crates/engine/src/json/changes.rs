@@ -6,17 +6,17 @@ use wonder_core::Time;
 use wonder_core::command::Overrides;
 use wonder_core::event::RunChange;
 use wonder_core::graph::Mutation;
-use wonder_engine::timeline::{Mutated, Timeline};
 
-use super::words::brief;
-use wonder_engine::run_tree::visit_label;
+use super::brief;
+use crate::run_tree::visit_label;
+use crate::timeline::{Mutated, Timeline};
 
 const REASON_CHARS_MAX: usize = 160;
 const OVERRIDE_CHARS_MAX: usize = 60;
 
 /// One change of `mutations` in JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct ChangeJson<'t> {
+pub struct ChangeJson<'t> {
     event: u64,
     at: Time,
     /// The response, or `may_mutate`.
@@ -35,12 +35,12 @@ pub(crate) struct ChangeJson<'t> {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Way {
+pub struct Way {
     from: String,
     to: String,
 }
 
-pub(crate) fn json(timeline: &Timeline) -> Vec<ChangeJson<'_>> {
+pub fn json(timeline: &Timeline) -> Vec<ChangeJson<'_>> {
     timeline.mutations.iter().map(|mutated| ChangeJson::of(timeline, mutated)).collect()
 }
 
@@ -62,7 +62,7 @@ impl<'t> ChangeJson<'t> {
 }
 
 /// One line for each thing that was added or goes on differently, in the order they came.
-pub(crate) fn lines(timeline: &Timeline) -> Vec<String> {
+pub fn lines(timeline: &Timeline) -> Vec<String> {
     timeline.mutations.iter().flat_map(|mutated| own_lines(timeline, mutated)).collect()
 }
 

@@ -2,19 +2,16 @@
 
 use serde::Serialize;
 use wonder_core::{Time, TokenStatus, Value};
-use wonder_engine::timeline::{FailedStep, Timeline, Visit};
-use wonder_engine::{GateDetails, GateView, RunView};
 
-use super::super::changes::{self, ChangeJson};
-use super::super::result::Outcome;
-use super::super::walk::{self, MoveJson};
-use super::super::words::dollars_as_number;
-use super::budget_micros;
-use wonder_engine::run_tree::{RunTree, visit_label};
+use super::changes::{self, ChangeJson};
+use super::{Outcome, dollars_as_number};
+use crate::run_tree::{RunTree, visit_label};
+use crate::timeline::{FailedStep, Move, Timeline, Visit};
+use crate::{GateDetails, GateView, RunView};
 
 /// `show -o json`: what `run -o json` says, and the rest.
 #[derive(Debug, Serialize)]
-pub(crate) struct ShowJson<'v> {
+pub struct ShowJson<'v> {
     #[serde(flatten)]
     outcome: Outcome<'v>,
     root: &'v str,
@@ -43,7 +40,7 @@ pub(crate) struct ShowJson<'v> {
 
 /// One visit of one node.
 #[derive(Debug, Serialize)]
-struct NodeJson<'v> {
+pub struct NodeJson<'v> {
     token: u64,
     node: String,
     /// With its branch: `judge[2]`.
@@ -73,7 +70,7 @@ struct NodeJson<'v> {
 }
 
 impl<'v> ShowJson<'v> {
-    pub(crate) fn of(view: &'v RunView, run_tree: &'v RunTree, gates: &'v [GateView]) -> ShowJson<'v> {
+    pub fn of(view: &'v RunView, run_tree: &'v RunTree, gates: &'v [GateView]) -> ShowJson<'v> {
         let timeline = run_tree.root();
         ShowJson {
             outcome: Outcome::of(view),
@@ -94,10 +91,20 @@ impl<'v> ShowJson<'v> {
             children: &view.children,
             gates,
             gate_history: gate_history(&view.row.root, run_tree),
-            nodes: timeline.visits.values().map(|visit| node(&view.row.run, timeline, visit)).collect(),
+            nodes: visits(&view.row.run, timeline),
             mutations: changes::json(timeline),
         }
     }
+}
+
+/// The visits of one run: `nodes` of `show -o json`.
+pub fn visits<'v>(run: &str, timeline: &'v Timeline) -> Vec<NodeJson<'v>> {
+    timeline.visits.values().map(|visit| node(run, timeline, visit)).collect()
+}
+
+/// The dollars that a run may spend, with what people added.
+pub fn budget_micros(view: &RunView, timeline: &Timeline) -> Option<u64> {
+    Some(view.budget_usd_micros?.saturating_add(timeline.run_budget.raised.usd_micros))
 }
 
 fn gate_history(root: &str, run_tree: &RunTree) -> Vec<GateDetails> {
@@ -127,6 +134,38 @@ fn node<'v>(run: &str, timeline: &Timeline, visit: &'v Visit) -> NodeJson<'v> {
         steps_failed: &visit.steps_failed,
         input: visit.input(),
         result: &visit.result,
-        walk: walk::json(run, visit),
+        walk: moves(run, visit),
     }
+}
+
+/// One move, for programs.
+#[derive(Debug, Serialize)]
+struct MoveJson<'t> {
+    event: u64,
+    at: Time,
+    status: TokenStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wakes_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered_by: Option<&'t str>,
+}
+
+fn moves<'t>(run: &str, visit: &'t Visit) -> Vec<MoveJson<'t>> {
+    let one = |step: &'t Move| MoveJson {
+        event: step.seq,
+        at: step.at,
+        status: step.to,
+        attempt: step.attempt,
+        failure: step.failure.as_deref(),
+        wakes_at: step.wakes_at,
+        gate: step.gate.map(|gate| format!("{run}:{gate}")),
+        answered_by: step.by.as_deref(),
+    };
+    visit.walk.iter().map(one).collect()
 }

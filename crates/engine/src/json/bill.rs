@@ -1,16 +1,16 @@
 //! The bill of one run for programs.
 
 use serde::Serialize;
+use wonder_core::cost::Spend;
 use wonder_core::{Time, TokenStatus};
-use wonder_engine::cost::{AttemptBill, Bill, BudgetBill, Sum};
-use wonder_engine::{RunView, Status};
 
-use super::super::words::dollars_as_number;
 use super::budget::BudgetJson;
-use super::{SpendJson, SumJson};
+use super::dollars_as_number;
+use crate::cost::{AttemptBill, Bill, BudgetBill, Sum};
+use crate::{RunView, Status};
 
 #[derive(Debug, Serialize)]
-pub(crate) struct BillJson<'v> {
+pub struct BillJson<'v> {
     run: &'v str,
     workflow: &'v str,
     version: u32,
@@ -75,7 +75,7 @@ struct AttemptJson<'v> {
 }
 
 impl<'v> BillJson<'v> {
-    pub(crate) fn of(view: &'v RunView, bill: &'v Bill, budgets: &[BudgetBill], attempts: bool) -> Self {
+    pub fn of(view: &'v RunView, bill: &'v Bill, budgets: &[BudgetBill], attempts: bool) -> Self {
         let spend = &bill.total.spend;
         BillJson {
             run: &view.row.run,
@@ -130,5 +130,56 @@ impl<'v> AttemptJson<'v> {
             tries: attempt.sum.tries,
             spend: SpendJson::of(spend),
         }
+    }
+}
+
+/// What was spent, for programs. Dollars twice: as a number to read, and as the integer that sums are made of.
+#[derive(Debug, Serialize)]
+struct SpendJson {
+    calls: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_tokens: u64,
+    cost_usd: f64,
+    usd_micros: u64,
+    /// Calls of models without prices: what they cost is not known, and is in no sum.
+    #[serde(skip_serializing_if = "is_zero")]
+    unpriced_calls: u64,
+    task_ms: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl SpendJson {
+    fn of(spend: &Spend) -> SpendJson {
+        SpendJson {
+            calls: spend.calls,
+            input_tokens: spend.input_tokens,
+            output_tokens: spend.output_tokens,
+            cached_tokens: spend.cached_tokens,
+            cost_usd: dollars_as_number(spend.usd_micros),
+            usd_micros: spend.usd_micros,
+            unpriced_calls: spend.unpriced_calls,
+            task_ms: spend.duration_ms,
+        }
+    }
+}
+
+/// A sum for programs.
+#[derive(Debug, Serialize)]
+struct SumJson {
+    visits: u64,
+    attempts: u64,
+    tries: u64,
+    #[serde(flatten)]
+    spend: SpendJson,
+}
+
+impl SumJson {
+    fn of(sum: &Sum) -> SumJson {
+        let Sum { visits, attempts, tries, spend, .. } = sum;
+        SumJson { visits: *visits, attempts: *attempts, tries: *tries, spend: SpendJson::of(spend) }
     }
 }
