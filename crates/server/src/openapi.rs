@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::schemas;
 
 const DESCRIPTION: &str = "Lists are `{items, next}`: `next` is what to send as `cursor` for the next page, or null. \
-    Times are RFC 3339. Errors are problem details (RFC 9457) with a stable `code` and, where there is one, `help`. \
+    Times in answers are milliseconds since 1970, those in a query RFC 3339. Errors are problem details (RFC 9457) with a stable `code` and, where there is one, `help`. \
     A token goes into `Authorization: Bearer`.";
 
 /// All of it.

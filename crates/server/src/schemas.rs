@@ -6,8 +6,10 @@ use wonder_engine::Status;
 
 pub(crate) fn all() -> Json {
     let mut all = answers();
-    if let (Some(all), Json::Object(more)) = (all.as_object_mut(), bodies()) {
-        all.extend(more);
+    for more in [more_answers(), bodies()] {
+        if let (Some(all), Json::Object(more)) = (all.as_object_mut(), more) {
+            all.extend(more);
+        }
     }
     all
 }
@@ -26,12 +28,13 @@ fn list(of: &str) -> Json {
     object(&["items", "next"], json!({"items": items, "next": {"type": ["string", "null"]}}))
 }
 
+/// Milliseconds since 1970, UTC: as in `-o json`.
 fn time() -> Json {
-    json!({"type": "string", "format": "date-time"})
+    json!({"type": "integer", "description": "Milliseconds since 1970, UTC"})
 }
 
 fn maybe_time() -> Json {
-    json!({"type": ["string", "null"], "format": "date-time"})
+    json!({"type": ["integer", "null"], "description": "Milliseconds since 1970, UTC"})
 }
 
 fn status() -> Json {
@@ -125,6 +128,11 @@ fn answers() -> Json {
             "number": {"type": "integer"}, "run": text(), "at": time(), "node": text(), "stream": text(), "text": text(),
         })),
         "Lines": list("Line"),
+    })
+}
+
+fn more_answers() -> Json {
+    json!({
         "Artifact": object(&["run", "name", "media_type", "bytes", "artifact", "node", "at"], json!({
             "run": text(), "name": text(), "media_type": text(), "bytes": {"type": "integer"}, "artifact": text(), "at": time(),
         })),
