@@ -79,7 +79,7 @@ const SIGNAL: &Shape = &Shape {
     name: "signal",
     about: "An outside event that the run is told of.",
     keys: &[&[
-        key("event", Form::Text, "Its name, as a `wait_event` says it.").required(),
+        key("event", Form::Text, "Its name, as a `wait_event` says it; `tell` goes to the agent that works then, as `wonder tell` does.").required(),
         key("key", Form::Json, "The key that tells one such event from another."),
         key("payload", Form::Json, "What it carries."),
         key("at", Form::Duration, "When, after the start.").default("when it is waited for"),
