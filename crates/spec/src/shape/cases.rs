@@ -134,6 +134,12 @@ const EXPECT: &Shape = &Shape {
         ),
         key("output_exactly", Form::Json, "The whole output."),
         key("state", Form::Json, "A part of the run's `state`."),
+        key(
+            "called",
+            Form::Json,
+            "A part of the `state` of the run that a node called last, by node: an agent's conversation is \
+             `{fix: {messages: […]}}`.",
+        ),
         key("error", Form::ErrorKind, "The kind of the failure."),
         key("message", Form::Text, "A part of its message."),
         key(
