@@ -17,10 +17,17 @@ test: tools
 	cargo test --workspace
 
 # What tests need beside Rust: bubblewrap, for the sandbox; faketime, to set a clock that nobody else sees; ip, unshare
-# and setpriv, for a network of their own and to be somebody else.
+# and setpriv, for a network of their own and to be somebody else; aimock, a double of model providers; and the providers'
+# own Python libraries, for the types of what is sent to them.
+PROVIDER_TYPES = openai==3.51.0 anthropic==2.9.0 google-genai==3.3.0
 tools:
 	for tool in bwrap faketime ip unshare setpriv; do command -v $$tool >/dev/null || missing=1; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq bubblewrap faketime iproute2 util-linux; }
+	test -d tests/providers/node_modules/@copilotkit/aimock || \
+	npm ci --prefix tests/providers --silent --no-audit --no-fund --ignore-scripts
+	test "$$(cat target/model-bodies/versions 2>/dev/null)" = "$(PROVIDER_TYPES)" || { \
+	python3 -m venv target/model-bodies && target/model-bodies/bin/pip install --quiet $(PROVIDER_TYPES) && \
+	echo "$(PROVIDER_TYPES)" > target/model-bodies/versions; }
 
 # The fast part of `make test`, for while you work.
 check:
@@ -52,11 +59,12 @@ bench-peers:
 	target/release/wonder-bench --dir target/peers/data --json target/bench.json w1 w2 w3 w4 w5 w6 start
 	python3 -B bench/peers/run.py
 
-# The bodies that are sent to model providers against the types of their own libraries, as they are today. Needs PyPI.
+# The bodies that are sent to model providers against the types of their own libraries as they are today; `make test` has
+# those of PROVIDER_TYPES. Needs PyPI.
 model-bodies:
-	python3 -m venv target/model-bodies
-	target/model-bodies/bin/pip install --quiet --upgrade openai anthropic google-genai
-	target/model-bodies/bin/python -B scripts/check-model-bodies.py
+	python3 -m venv target/model-bodies-today
+	target/model-bodies-today/bin/pip install --quiet --upgrade openai anthropic google-genai
+	target/model-bodies-today/bin/python -B scripts/check-model-bodies.py
 
 fmt:
 	cargo fmt --all

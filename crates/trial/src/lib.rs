@@ -14,7 +14,7 @@ use std::sync::Arc;
 use wonder_core::def::Name;
 use wonder_core::input::StartRun;
 use wonder_core::value::Value;
-use wonder_sim::inputs::{OutsideInput, ScriptedInput, When};
+use wonder_sim::inputs::{OutsideInput, ScriptedInput, TELL_EVENT, When};
 use wonder_sim::world::{Definition, Library, ROOT, Setting, World};
 use wonder_spec::Reading;
 use wonder_spec::cases::{Case, Signal, SignalTime};
@@ -96,11 +96,10 @@ fn input(signal: &Signal) -> ScriptedInput {
         SignalTime::At(ms) => (When::At(ms), 0),
         SignalTime::Awaited(after_ms) => (When::Awaited(signal.event.clone()), after_ms),
     };
-    let what = OutsideInput::Event {
-        name: signal.event.clone(),
-        key: signal.key.clone(),
-        payload: signal.payload.clone(),
-        keep: true,
+    let payload = signal.payload.clone();
+    let what = match &*signal.event {
+        TELL_EVENT => OutsideInput::Tell { payload },
+        _ => OutsideInput::Event { name: signal.event.clone(), key: signal.key.clone(), payload, keep: true },
     };
     ScriptedInput { when, after_ms, run: None, what, each: false }
 }
