@@ -205,7 +205,7 @@ const FIELDS: [Code; 6] = [
 /// One file on its way from text to definitions.
 pub(crate) struct FileReader<'r> {
     pub source: Arc<Source>,
-    around: &'r Around<'r>,
+    pub(crate) around: &'r Around<'r>,
     pub problems: Vec<Diagnostic>,
     /// What the reader itself has complained about.
     places: HashSet<Span>,
@@ -511,6 +511,9 @@ impl<'r> FileReader<'r> {
         let definition = match document {
             Built::Workflow(mut bundle) => {
                 complete(&mut bundle, parts, self.around.library);
+                if self.around.unable.is_some() {
+                    self.unusable_servers(&bundle);
+                }
                 used.add(&bundle);
                 let bundle: Arc<Bundle> = Arc::from(bundle);
                 let graph = self.graph(&bundle, self.broken.contains(&at));
