@@ -24,7 +24,7 @@ struct Counts {
 
 impl Counts {
     async fn now(host: &BenchHost) -> Counts {
-        let written = host.engine.written().await;
+        let written = host.engine.written();
         let heap = ALLOCATOR.stats();
         Counts {
             commits: written.commits as f64,

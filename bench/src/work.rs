@@ -43,7 +43,7 @@ pub(crate) async fn throughput(base: &Path, runs: usize) -> Throughput {
     let measured = Throughput {
         nodes_per_s: nodes / began.elapsed().as_secs_f64(),
         cpu_s_per_1000: (cpu_seconds() - cpu) / nodes * 1_000.0,
-        commits: host.engine.written().await.commits,
+        commits: host.engine.written().commits,
     };
     host.close().await;
     measured
@@ -199,7 +199,7 @@ pub(crate) async fn conversation(base: &Path, turns: usize) -> Vec<u64> {
     let run = host.run(&file).await.row.run;
     let mut bytes = Vec::new();
     for _ in 0..turns {
-        let before = host.engine.written().await.bytes;
+        let before = host.engine.written().bytes;
         let signal = wonder_engine::Signal {
             request_id: None,
             run: run.clone(),
@@ -210,7 +210,7 @@ pub(crate) async fn conversation(base: &Path, turns: usize) -> Vec<u64> {
         };
         host.engine.engine().signal(signal).await.expect("it hears");
         host.engine.engine().wait(run.clone(), 60_000).await.expect("it waits");
-        bytes.push(host.engine.written().await.bytes - before);
+        bytes.push(host.engine.written().bytes - before);
     }
     host.close().await;
     bytes

@@ -106,6 +106,17 @@ pub struct Overrides {
     /// How often every profile is replaced by its `cheaper`.
     #[serde(skip_serializing_if = "is_default")]
     pub downgrades: u32,
+    /// What people said to what earlier attempts asked, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<InputAnswer>,
+}
+
+/// What an attempt wanted to know that ended as `input_required`, and what somebody said.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct InputAnswer {
+    /// The details of the failure.
+    pub asked: Value,
+    pub answer: Value,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

@@ -38,6 +38,7 @@ pub fn default_rule(node: &Node, happened: &Happened<'_>) -> Option<(u32, Rule)>
             (3, rule(Response::LoopWithFeedback { to: None }, 2))
         }
         ErrorKind::OutcomeUnknown => (4, rule(Response::Escalate, 1)),
+        ErrorKind::InputRequired => (5, rule(Response::Escalate, 1)),
         _ => return None,
     })
 }

@@ -236,7 +236,12 @@ impl TaskMachine {
     }
 
     fn failed(&mut self, step: &Step, failure: Failure) {
-        match step.on_failure {
+        // Who asks has not failed: the task runs again from its start with the answer.
+        let on_failure = match failure.kind {
+            ErrorKind::InputRequired => OnFailure::Abort,
+            _ => step.on_failure,
+        };
+        match on_failure {
             OnFailure::Continue => {
                 let path = ["state".into(), "_errors".into(), step.reference.clone()];
                 self.context.set_path(&path, failure.to_value());

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{RwLock, oneshot};
+use tokio::sync::oneshot;
 use wonder_actions::Worker;
 use wonder_artifacts::Collected;
 use wonder_engine::{Cause, Engine, EngineError, ErrorCode, Pending, Reply, Request, Response, RunView};
@@ -33,26 +33,50 @@ const TRY_EVERY: Duration = Duration::from_millis(10);
 
 /// Opens the database directory. If another process owns it, requests go there.
 pub async fn open(options: Options, purpose: Purpose) -> Reply<Connection> {
-    let access = enter(&options, purpose).await?;
-    let mine = Mutex::default();
-    Ok(Connection { options, purpose, access: RwLock::new(access), mine })
+    let access = RwLock::new(enter(&options, purpose).await?);
+    let (mine, reconnecting) = (Mutex::default(), tokio::sync::Mutex::default());
+    Ok(Connection(Arc::new(Inner { options, purpose, access, mine, reconnecting })))
 }
 
 #[derive(Debug)]
-pub struct Connection {
+pub struct Connection(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
     options: Options,
     purpose: Purpose,
+    /// Locked for as long as it takes to look, never while something is waited for: whoever waits may not be polled
+    /// before somebody else has got on.
     access: RwLock<Access>,
     /// Runs that this process asked for, and wants carried on whoever owns the database.
     mine: Mutex<BTreeSet<String>>,
+    /// Who finds another way does it alone.
+    reconnecting: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 enum Access {
     Owning(Box<Owned>),
-    Asking(Remote, Owner),
+    Asking(Arc<Remote>, Owner),
     Reading(Host),
     Gone,
+}
+
+/// Who answers now.
+enum Way {
+    Here(Host),
+    There(Arc<Remote>),
+    Nowhere,
+}
+
+impl Way {
+    async fn asked(&self, asked: Embedded, purpose: Purpose) -> Reply<Response> {
+        match self {
+            Way::Here(host) => host.asked(asked).await,
+            Way::There(remote) => remote.asked(asked, purpose).await,
+            Way::Nowhere => Err(left()),
+        }
+    }
 }
 
 /// Everything an owner has going.
@@ -78,7 +102,7 @@ pub struct Written {
 
 impl Engine for Connection {
     fn ask(&self, request: Request) -> Pending<'_, Response> {
-        Box::pin(self.asked(request.into()))
+        Box::pin(self.0.asked(request.into()))
     }
 }
 
@@ -97,7 +121,7 @@ impl Driving<'_> {
 
 impl Engine for Driving<'_> {
     fn ask(&self, request: Request) -> Pending<'_, Response> {
-        Box::pin(self.connection.asked(Embedded::Ask { request, drive: self.drive }))
+        Box::pin(self.connection.0.asked(Embedded::Ask { request, drive: self.drive }))
     }
 }
 
@@ -113,31 +137,31 @@ impl Connection {
 
     /// Carries on a run that nobody drives, if it is live; changes nothing else.
     pub async fn adopt(&self, run: &str) -> Reply<Box<RunView>> {
-        match self.asked(Embedded::Adopt { run: run.to_owned() }).await? {
+        match self.0.asked(Embedded::Adopt { run: run.to_owned() }).await? {
             Response::Run(view) => Ok(view),
             other => Err(EngineError::internal(format!("asked to adopt a run and was given {other:?}"))),
         }
     }
 
     /// The process that owns the database, if it is another one.
-    pub async fn owner(&self) -> Option<u32> {
-        match &*self.access.read().await {
+    pub fn owner(&self) -> Option<u32> {
+        match &*self.0.access() {
             Access::Asking(_, owner) => owner.pid,
             _ => None,
         }
     }
 
     /// Whether runs are carried on here that others asked for.
-    pub async fn serves_others(&self) -> bool {
-        let mine = self.mine().clone();
-        match &*self.access.read().await {
+    pub fn serves_others(&self) -> bool {
+        let mine = self.0.mine().clone();
+        match &*self.0.access() {
             Access::Owning(owned) => owned.shared.driven().iter().any(|root| !mine.contains(&**root)),
             _ => false,
         }
     }
 
-    pub async fn written(&self) -> Written {
-        match &*self.access.read().await {
+    pub fn written(&self) -> Written {
+        match &*self.0.access() {
             Access::Owning(owned) => Written {
                 commits: owned.counters.commits.load(Ordering::Relaxed),
                 rows: owned.counters.rows.load(Ordering::Relaxed),
@@ -153,40 +177,61 @@ impl Connection {
     ///
     /// Only the process that owns the database can tell.
     pub async fn settled(&self) -> Reply<Settled> {
-        let access = self.access.read().await;
-        let Access::Owning(owned) = &*access else {
-            let message = "another process owns the database, and only that one knows when it has settled";
-            return Err(EngineError::new(ErrorCode::Unsupported, message));
-        };
         let (reply, settled) = oneshot::channel();
-        owned.driver.send(HostEvent::Settle(reply));
+        match &*self.0.access() {
+            Access::Owning(owned) => owned.driver.send(HostEvent::Settle(reply)),
+            _ => {
+                let message =
+                    "another process owns the database, and only that one knows when it has settled";
+                return Err(EngineError::new(ErrorCode::Unsupported, message));
+            }
+        };
         settled.await.map_err(|_| closing())
     }
 
     /// Removes the files of artifacts that no run refers to any more, unless they are younger than the grace: see
     /// [`crate::COLLECT_GRACE`]. Only the process that owns the database can know that.
     pub async fn collect_artifacts(&self, grace: Duration) -> Reply<Collected> {
-        let access = self.access.read().await;
-        let Access::Owning(_) = &*access else {
+        if !matches!(&*self.0.access(), Access::Owning(_)) {
             let message = "another process owns the database, and only that one collects artifacts";
             return Err(EngineError::new(ErrorCode::Unsupported, message));
-        };
-        let (home, store) = (self.options.home.clone(), self.options.artifacts.clone());
+        }
+        let (home, store) = (self.0.options.home.clone(), self.0.options.artifacts.clone());
         let collected = tokio::task::spawn_blocking(move || artifacts::collect(&home, &store, grace)).await;
         collected.map_err(|error| EngineError::internal(format!("collecting broke: {error}")))?
     }
 
     pub async fn close(self, leaving: Leaving) {
-        if let Access::Owning(owned) = self.access.into_inner() {
+        let access = std::mem::replace(&mut *self.0.access_mut(), Access::Gone);
+        if let Access::Owning(owned) = access {
             owned.close(leaving).await;
         }
     }
+}
 
-    fn mine(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+impl Inner {
+    fn mine(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.mine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn asked(&self, mut asked: Embedded) -> Reply<Response> {
+    fn access(&self) -> RwLockReadGuard<'_, Access> {
+        self.access.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn access_mut(&self) -> RwLockWriteGuard<'_, Access> {
+        self.access.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn way(&self) -> Way {
+        match &*self.access() {
+            Access::Owning(owned) => Way::Here(owned.host.clone()),
+            Access::Reading(host) => Way::Here(host.clone()),
+            Access::Asking(remote, _) => Way::There(remote.clone()),
+            Access::Gone => Way::Nowhere,
+        }
+    }
+
+    async fn asked(self: &Arc<Inner>, mut asked: Embedded) -> Reply<Response> {
         // Named here, so that asking twice does it once.
         if let Embedded::Ask { request, .. } = &mut asked
             && let Some(id) = request.id_mut()
@@ -194,17 +239,12 @@ impl Connection {
             id.get_or_insert_with(|| ulid::Ulid::generate().to_string());
         }
         loop {
-            let answered = match &*self.access.read().await {
-                Access::Owning(owned) => owned.host.asked(asked.clone()).await,
-                Access::Asking(remote, _) => remote.asked(asked.clone(), self.purpose).await,
-                Access::Reading(host) => host.asked(asked.clone()).await,
-                Access::Gone => Err(EngineError::new(ErrorCode::Closing, "the database was left")),
-            };
-            match answered {
-                Err(error) if is_lost(&error) => self.reconnect().await?,
+            let way = self.way();
+            match way.asked(asked.clone(), self.purpose).await {
+                Err(error) if is_lost(&error) => self.find_another(way).await?,
                 Err(error) if self.purpose == Purpose::Look && is_silent(&error) => {
                     // It was there a moment ago, and is stopped now.
-                    *self.access.write().await = reading(&self.options);
+                    *self.access_mut() = reading(&self.options);
                 }
                 Ok(response) => {
                     self.remember(&asked, &response);
@@ -223,31 +263,32 @@ impl Connection {
         }
     }
 
-    /// The owner is leaving or gone: take over, or find the next.
-    async fn reconnect(&self) -> Reply<()> {
-        let mut access = self.access.write().await;
-        if matches!(&*access, Access::Owning(_) | Access::Reading(_)) {
-            // Somebody else of this process has found it meanwhile, or we leave ourselves.
-            let Access::Owning(owned) = &*access else { return Ok(()) };
-            let leaves = owned.thread.is_finished();
-            return if leaves {
-                Err(EngineError::new(ErrorCode::Closing, "the database was left"))
-            } else {
-                Ok(())
-            };
+    /// The owner is leaving or gone: take over, or find the next. A task of its own, which gets on whether or not
+    /// whoever asked is polled.
+    async fn find_another(self: &Arc<Inner>, lost: Way) -> Reply<()> {
+        let inner = self.clone();
+        let found = tokio::spawn(async move { inner.reconnect(lost).await }).await;
+        found.map_err(|error| EngineError::internal(format!("finding the next owner broke: {error}")))?
+    }
+
+    async fn reconnect(&self, lost: Way) -> Reply<()> {
+        let _alone = self.reconnecting.lock().await;
+        match (&*self.access(), &lost) {
+            (Access::Asking(now, _), Way::There(lost)) if Arc::ptr_eq(now, lost) => {}
+            // We leave ourselves.
+            (Access::Owning(owned), _) if owned.thread.is_finished() => return Err(left()),
+            (Access::Gone, _) => return Err(left()),
+            // Somebody else of this process has found another way meanwhile.
+            _ => return Ok(()),
         }
         tokio::time::sleep(TRY_EVERY).await;
-        *access = Access::Gone;
-        *access = enter(&self.options, self.purpose).await?;
+        *self.access_mut() = enter(&self.options, self.purpose).await?;
         let mine = self.mine().clone();
         for run in mine {
-            let adopt = Embedded::Adopt { run };
-            let adopted = match &*access {
-                Access::Owning(owned) => owned.host.asked(adopt).await,
-                Access::Asking(remote, _) => remote.asked(adopt, self.purpose).await,
-                _ => break,
-            };
-            match adopted {
+            if !matches!(&*self.access(), Access::Owning(_) | Access::Asking(..)) {
+                break;
+            }
+            match self.way().asked(Embedded::Adopt { run }, self.purpose).await {
                 // It is leaving too: the next request tries again.
                 Err(error) if is_lost(&error) => break,
                 Err(error) => return Err(error),
@@ -256,6 +297,10 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+fn left() -> EngineError {
+    EngineError::new(ErrorCode::Closing, "the database was left")
 }
 
 fn is_silent(error: &EngineError) -> bool {
@@ -291,7 +336,7 @@ async fn act(options: &Options) -> Reply<Access> {
                 if let Some(owner) = &last
                     && let Some((remote, owner)) = reached(owner).await
                 {
-                    return Ok(Access::Asking(remote, owner));
+                    return Ok(Access::Asking(Arc::new(remote), owner));
                 }
             }
         }
@@ -317,7 +362,7 @@ async fn look(options: &Options) -> Reply<Access> {
     if let Some(owner) = lock::owner(&options.home)
         && let Some((remote, owner)) = reached(&owner).await
     {
-        return Ok(Access::Asking(remote, owner));
+        return Ok(Access::Asking(Arc::new(remote), owner));
     }
     bring_forward(options)?;
     fire_overdue(options)?;

@@ -35,12 +35,13 @@ pub enum ErrorKind {
     MutationRefused,
     WorkerLost,
     OutcomeUnknown,
+    InputRequired,
     Cancelled,
     Internal,
 }
 
 impl ErrorKind {
-    pub const ALL: [ErrorKind; 26] = [
+    pub const ALL: [ErrorKind; 27] = [
         ErrorKind::Timeout,
         ErrorKind::Network,
         ErrorKind::RateLimited,
@@ -65,6 +66,7 @@ impl ErrorKind {
         ErrorKind::MutationRefused,
         ErrorKind::WorkerLost,
         ErrorKind::OutcomeUnknown,
+        ErrorKind::InputRequired,
         ErrorKind::Cancelled,
         ErrorKind::Internal,
     ];
@@ -95,6 +97,7 @@ impl ErrorKind {
             ErrorKind::MutationRefused => "mutation_refused",
             ErrorKind::WorkerLost => "worker_lost",
             ErrorKind::OutcomeUnknown => "outcome_unknown",
+            ErrorKind::InputRequired => "input_required",
             ErrorKind::Cancelled => "cancelled",
             ErrorKind::Internal => "internal",
         }
@@ -132,6 +135,9 @@ impl ErrorKind {
             ErrorKind::WorkerLost => "What performed the task is gone.",
             ErrorKind::OutcomeUnknown => {
                 "An action with `effects: once` may or may not have happened; a person has to say."
+            }
+            ErrorKind::InputRequired => {
+                "A tool wants to know something that only a person can say; a gate asks."
             }
             ErrorKind::Cancelled => "It was cancelled.",
             ErrorKind::Internal => "A mistake of Wonder itself.",

@@ -15,7 +15,7 @@ use crate::outcomes::{Act, ActionRequest, At, GateAnswer, GateRequest, OnCancel,
 use crate::rng::{Rng, salt};
 
 /// What a worker's action may fail with.
-const KINDS: [ErrorKind; 14] = [
+const KINDS: [ErrorKind; 15] = [
     ErrorKind::Timeout,
     ErrorKind::Network,
     ErrorKind::RateLimited,
@@ -29,6 +29,7 @@ const KINDS: [ErrorKind; 14] = [
     ErrorKind::AssertionFailed,
     ErrorKind::BudgetExceeded,
     ErrorKind::OutcomeUnknown,
+    ErrorKind::InputRequired,
     ErrorKind::Internal,
 ];
 
@@ -140,6 +141,7 @@ fn answer(rng: &mut Rng, kind: GateKind) -> Value {
         GateKind::Timeout => Value::map([action(rng, &["extend", "abort"])]),
         GateKind::Budget => Value::map([action(rng, &["raise", "abort"]), ("usd", Value::Int(1))]),
         GateKind::Outcome => Value::map([action(rng, &["done", "again", "fail"])]),
+        GateKind::Input => Value::map([action(rng, &["accept", "decline"])]),
     }
 }
 

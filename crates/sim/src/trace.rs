@@ -405,6 +405,8 @@ fn overrides_text(overrides: &Overrides) -> Option<String> {
     push(&mut text, overrides.tools.as_ref().map(|tools| format!("tools={}", tools.join(","))));
     push(&mut text, (!overrides.append.is_empty()).then(|| format!("appends {}", overrides.append.len())));
     push(&mut text, shown("input", &overrides.input));
+    let answers = overrides.answers.iter().map(|answered| format!("answer={}", answered.answer));
+    push(&mut text, (!overrides.answers.is_empty()).then(|| answers.collect::<Vec<_>>().join(" ")));
     push(&mut text, (overrides.downgrades > 0).then(|| format!("downgrades={}", overrides.downgrades)));
     (!text.is_empty()).then(|| text.trim_start().to_owned())
 }

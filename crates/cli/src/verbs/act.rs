@@ -25,7 +25,7 @@ pub(crate) async fn kill(args: KillArgs, session: &Session) -> Result<Exit, Faul
 pub(crate) async fn pause(args: PauseArgs, session: &Session) -> Result<Exit, Fault> {
     let connection = session.open(Purpose::Act).await?;
     // Nothing is to be started for the sake of being paused.
-    let drive = if connection.owner().await.is_none() { Drive::Off } else { Drive::On };
+    let drive = if connection.owner().is_none() { Drive::Off } else { Drive::On };
     let act = Act::Pause { by: somebody(args.by) };
     let paused = told(connection.with(drive).engine(), args.run, act, session).await;
     let printed = paused.and_then(|view| print_outcome(session, &view));

@@ -68,7 +68,7 @@ pub(crate) async fn set_going(
 ) -> Result<Exit, Fault> {
     let connection = session.open(Purpose::Act).await?;
     // Who leaves at once carries nothing on, unless another process does it anyway.
-    let drive = if detached && connection.owner().await.is_none() { Drive::Off } else { Drive::On };
+    let drive = if detached && connection.owner().is_none() { Drive::Off } else { Drive::On };
     match asks(connection.with(drive).engine()).await {
         Ok(view) if detached => detach(session, connection, &view).await,
         Ok(view) => carry_on(session, connection, view.row.root, since).await,
@@ -108,7 +108,7 @@ pub(crate) async fn watch(session: &Session, connection: Connection, run: String
     let mut interrupts = Interrupts::listen();
     let engine = connection.engine();
     // Without an owner there is nobody who could take an answer.
-    let asks = session.screen.asks() && connection.owner().await.is_some();
+    let asks = session.screen.asks() && connection.owner().is_some();
     let stay = Stay { session, engine, run: &run, since: None, role: Role::Watcher, asks };
     let exit = match stay.until_over(&mut interrupts).await {
         Ok(Ending::Over(view)) => print_outcome(session, engine, &view).await.map(|()| Exit::of_run(&view)),
@@ -353,7 +353,7 @@ async fn open_gates(engine: &dyn Engine, view: &RunView) -> Vec<GateView> {
 
 /// Leaves when the own run is over: what others asked of this process is finished first.
 async fn leave(session: &Session, connection: Connection, interrupts: &mut Interrupts) {
-    if connection.serves_others().await {
+    if connection.serves_others() {
         session
             .screen
             .say("tasks of other runs are still out here: finishing them first (Ctrl-C leaves now)");
@@ -371,7 +371,7 @@ async fn interrupted(
     interrupts: &mut Interrupts,
 ) -> Exit {
     let screen = &session.screen;
-    let owner = connection.owner().await;
+    let owner = connection.owner();
     tokio::select! {
         () = connection.close(Leaving::Now) => {}
         // A second Ctrl-C: whatever is still to be stopped, the run is safe without it.
@@ -399,7 +399,7 @@ async fn detach(session: &Session, connection: Connection, view: &RunView) -> Re
         false => screen.print_line(run),
     };
     let typed = shell_word(run);
-    match connection.owner().await {
+    match connection.owner() {
         Some(process) => {
             screen.say(format!("process {process} carries it on: `wonder watch {typed}` follows it"))
         }

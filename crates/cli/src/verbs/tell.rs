@@ -16,7 +16,7 @@ use crate::view::words::shell_word;
 
 pub(crate) async fn tell(args: TellArgs, session: &Session) -> Result<Exit, Fault> {
     let connection = session.open(Purpose::Act).await?;
-    let Some(process) = connection.owner().await else {
+    let Some(process) = connection.owner() else {
         // Whoever opens it next carries it on: this one does.
         connection.close(Leaving::Drain).await;
         let detach = args.how.detach;

@@ -185,6 +185,7 @@ fn kind(kind: GateKind) -> &'static str {
         GateKind::Timeout => "timeout",
         GateKind::Budget => "budget",
         GateKind::Outcome => "outcome",
+        GateKind::Input => "input",
     }
 }
 

@@ -130,7 +130,7 @@ impl Decision<'_> {
         let node = self.run.graph().node(self.node_of(id));
         let any = node.task().is_some_and(|task| task.retries_any_failure());
         let answered = match failed.failure.kind {
-            ErrorKind::OutcomeUnknown | ErrorKind::BudgetExceeded => false,
+            ErrorKind::OutcomeUnknown | ErrorKind::InputRequired | ErrorKind::BudgetExceeded => false,
             ErrorKind::Timeout => node.written_on_timeout(failed.step.as_ref()) != Some(NodeTimeout::Fail),
             _ => true,
         };

@@ -1,6 +1,6 @@
 //! `GateAnswered`, and what each sort of gate does with its answer.
 
-use crate::command::Command;
+use crate::command::{Command, InputAnswer};
 use crate::def::{GateTimeout, Name};
 use crate::error::{ErrorKind, Failure};
 use crate::event::{EventKind, GateId, GateKind, PauseReason, TimeoutPolicy, TimeoutType, TokenId};
@@ -48,9 +48,10 @@ impl Decision<'_> {
             }
             (GateKind::Review, Some(token)) => self.review_answered(id, token, &answer, by),
             (GateKind::Outcome, Some(token)) => self.outcome_answered(token, &answer),
+            (GateKind::Input, Some(token)) => self.input_answered(id, token, answer, by),
             (GateKind::Timeout, _) => self.timeout_answered(id, &answer, by),
             (GateKind::Budget, _) => self.budget_answered(id, of, &answer, by),
-            (GateKind::Node | GateKind::Review | GateKind::Outcome, None) => {}
+            (GateKind::Node | GateKind::Review | GateKind::Outcome | GateKind::Input, None) => {}
         }
         Ok(())
     }
@@ -86,6 +87,16 @@ impl Decision<'_> {
             // The form allows only these three: a human who cancels a node aborts the run.
             _ => self.begin_cancelling(format!("cancelled in review by {by}"), None),
         }
+    }
+
+    /// The task runs again and means the same, so that its generation stays.
+    fn input_answered(&mut self, gate: GateId, token: TokenId, answer: Value, by: Name) {
+        let asked = self.escalated_failure(token).map(|failure| failure.details).unwrap_or_default();
+        let state = self.token(token);
+        let (generation, mut overrides) = (state.generation, state.overrides.clone());
+        overrides.answers.push(InputAnswer { asked, answer });
+        self.resume_after(PauseReason::Response(gate), by);
+        self.record(EventKind::TokenReleased { token, generation, overrides, resumed: false });
     }
 
     fn escalated_failure(&self, token: TokenId) -> Option<Failure> {
@@ -189,6 +200,12 @@ impl Decision<'_> {
     }
 }
 
+/// The form that a task brought which wants to know something; one that is no schema would take no answer at all.
+pub(super) fn form_asked(asked: &Value) -> Value {
+    let form = asked.get("form").cloned().unwrap_or_default();
+    if Schema::compile(&form).is_ok() { form } else { Value::Null }
+}
+
 fn check_form(form: &Value, answer: &Value) -> Result<(), Vec<String>> {
     if form.is_null() {
         return Ok(());
@@ -201,7 +218,7 @@ fn check_form(form: &Value, answer: &Value) -> Result<(), Vec<String>> {
 /// The forms of the gates that the core opens by itself.
 pub(super) fn form(kind: GateKind) -> Value {
     let form = match kind {
-        GateKind::Node => return Value::Null,
+        GateKind::Node | GateKind::Input => return Value::Null,
         GateKind::Review => {
             r#"{"type":"object","required":["action"],"additionalProperties":false,"properties":{
                 "action":{"enum":["retry","skip","cancel"]},"input":{},"output":{}}}"#

@@ -312,23 +312,30 @@ impl Decision<'_> {
         self.may_mutate() && graph.models.keys().any(cheaper)
     }
 
-    /// A review gate; the token is escalated. Unknown outcomes ask their own question.
+    /// A review gate; the token is escalated. Unknown outcomes ask their own question, and so does a task that wants
+    /// to know something.
     pub(super) fn open_review(&mut self, id: TokenId, failed: &Failed) -> crate::event::GateId {
         let node = self.graph().written_ref(self.node_of(id)).clone();
-        let unknown = failed.failure.kind == ErrorKind::OutcomeUnknown;
-        let (kind, title) = if unknown {
-            (GateKind::Outcome, format!("Did {node} take effect before it was lost?"))
-        } else {
-            (GateKind::Review, format!("{node} failed: {}", failed.failure.kind))
+        let failure = &failed.failure;
+        let text = |key: &str| failure.details.get(key).and_then(Value::as_str).map(str::to_owned);
+        let message = || Some(failure.message.clone());
+        let (kind, title, body) = match failure.kind {
+            ErrorKind::OutcomeUnknown => {
+                (GateKind::Outcome, format!("Did {node} take effect before it was lost?"), message())
+            }
+            ErrorKind::InputRequired => {
+                (GateKind::Input, text("title").unwrap_or_else(|| failure.message.clone()), text("body"))
+            }
+            kind => (GateKind::Review, format!("{node} failed: {kind}"), message()),
+        };
+        let form = match kind {
+            GateKind::Input => super::gate::form_asked(&failure.details),
+            kind => super::gate::form(kind),
         };
         self.say_timed_out(id, failed, TimeoutPolicy::Escalate);
         let gate = self.next_gate();
-        let record = GateRecord {
-            body: Some(failed.failure.message.clone()),
-            form: super::gate::form(kind),
-            failure: Some(failed.failure.clone()),
-            ..GateRecord::new(kind, title)
-        };
+        let record =
+            GateRecord { body, form, failure: Some(failed.failure.clone()), ..GateRecord::new(kind, title) };
         let report = failed.report.clone();
         self.record(EventKind::GateOpened {
             gate,

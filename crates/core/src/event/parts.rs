@@ -145,6 +145,8 @@ pub enum GateKind {
     Budget,
     /// A task with effect `once` was lost: `{action: done|again|fail, output?}`.
     Outcome,
+    /// A task ended because it wants to know something (`input_required`), by a form of its own; then it runs again.
+    Input,
 }
 
 /// What a wait was opened with, so that its answer meets the same: nothing is mapped a second time. Logs that

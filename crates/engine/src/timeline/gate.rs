@@ -141,9 +141,12 @@ impl Timeline {
 fn wait_at_gate(visit: &mut Visit, gate: GateId, record: &GateRecord, now: Now) {
     match (record.kind, &record.failure) {
         (GateKind::Node, _) => visit.to(TokenStatus::WaitingForHuman, now).gate = Some(gate),
-        (GateKind::Review | GateKind::Outcome, Some(failure)) => {
+        (GateKind::Review | GateKind::Outcome | GateKind::Input, Some(failure)) => {
             visit.broke(TokenStatus::Escalated, Some(failure), now).gate = Some(gate);
         }
-        (GateKind::Review | GateKind::Outcome | GateKind::Budget | GateKind::Timeout, _) => {}
+        (
+            GateKind::Review | GateKind::Outcome | GateKind::Input | GateKind::Budget | GateKind::Timeout,
+            _,
+        ) => {}
     }
 }

@@ -5,10 +5,10 @@ use crate::test_host::{TestHost, chain, shared, start};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_of_a_chain_costs_one_commit_and_one_row() {
     let host = TestHost::new().await;
-    let before = host.connection.written().await;
+    let before = host.connection.written();
     let view = host.run(&chain(200), "{}").await;
     assert_eq!(view.row.status.as_str(), "completed");
-    let after = host.connection.written().await;
+    let after = host.connection.written();
     let (commits, rows) = (after.commits - before.commits, after.rows - before.rows);
     // One to start; each of the 200 reports is one, and dispatches the next.
     assert!(commits <= 201, "{commits} commits");
@@ -19,7 +19,7 @@ async fn a_node_of_a_chain_costs_one_commit_and_one_row() {
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_at_once_share_commits() {
     let host = shared(TestHost::new().await);
-    let before = host.connection.written().await;
+    let before = host.connection.written();
     let file = chain(10);
     let runs = (0..64).map(|_| {
         let (host, start) = (host.clone(), start(&file, "{}"));
@@ -31,7 +31,7 @@ async fn runs_at_once_share_commits() {
     for run in runs.collect::<Vec<_>>() {
         assert_eq!(run.await.unwrap().row.status.as_str(), "completed");
     }
-    let commits = host.connection.written().await.commits - before.commits;
+    let commits = host.connection.written().commits - before.commits;
     assert!(commits * 3 <= 640, "{commits} commits for 640 nodes");
 }
 
@@ -48,10 +48,10 @@ nodes:
     next: [{to: join, synchronization: {strategy: all, merge: {target: state.all, strategy: append}}}]
   join: {update_context: {set: {output.count: size(state.all)}}}
 ";
-    let before = host.connection.written().await;
+    let before = host.connection.written();
     let view = host.run(file, "{}").await;
     assert_eq!(view.output.unwrap().to_string(), r#"{"count":300}"#);
-    let commits = host.connection.written().await.commits - before.commits;
+    let commits = host.connection.written().commits - before.commits;
     assert!(commits <= 303, "{commits} commits");
 }
 
@@ -71,5 +71,5 @@ nodes:
     let view = host.run(file, "{}").await;
     assert_eq!(view.row.status.as_str(), "failed");
     assert_eq!(host.connection.settled().await.unwrap().tasks_out, 0);
-    assert_eq!(host.connection.written().await.runs_loaded, 0);
+    assert_eq!(host.connection.written().runs_loaded, 0);
 }

@@ -85,7 +85,7 @@ async fn text_of_a_child_reaches_the_roots_listeners_before_its_task_is_over() {
     start.options.queued = true;
     owner.engine().start(start).await.unwrap();
     let other = enter(home.path()).await;
-    assert!(other.owner().await.is_some(), "it is asked over the socket");
+    assert!(other.owner().is_some(), "it is asked over the socket");
     let silent = Listen { wait_ms: 0, ..listen(&run, 0) };
     assert!(other.engine().listen(silent.clone()).await.unwrap().pieces.is_empty());
     owner.engine().act(run.clone(), wonder_engine::Act::Release).await.unwrap();

@@ -9,7 +9,7 @@ use crate::test_host::{TestHost, chain, enter, start};
 async fn a_second_opener_reaches_the_first() {
     let first = TestHost::new().await;
     let second = enter(first.home.path()).await;
-    assert_eq!(second.owner().await, Some(std::process::id()));
+    assert_eq!(second.owner(), Some(std::process::id()));
     let view = second.engine().start(start(&chain(20), "{}")).await.unwrap();
     let view = second.engine().wait(view.row.run, 60_000).await.unwrap();
     assert_eq!(view.row.status, Status::Completed);
@@ -34,7 +34,7 @@ nodes:
     let leaving = first.connection.close(Leaving::Drain);
     let (view, ()) = tokio::join!(waiting, leaving);
     assert_eq!(view.unwrap().row.status, Status::Completed);
-    assert_eq!(second.owner().await, None, "it owns the database now");
+    assert_eq!(second.owner(), None, "it owns the database now");
     second.close(Leaving::Drain).await;
 }
 

@@ -180,12 +180,12 @@ nodes:
     stage.script.take("work").report(TaskReport::new(outcome, Default::default()));
     assert_eq!(stage.settled().await.tasks_out, TASKS - 1);
     assert_eq!(stage.view().await.row.status, Status::Failed);
-    let before = stage.connection.written().await;
+    let before = stage.connection.written();
     for _ in 1..TASKS {
         stage.script.take("work").report(TaskReport::new(TaskOutcome::Cancelled, Default::default()));
         stage.settled().await;
     }
-    let after = stage.connection.written().await;
+    let after = stage.connection.written();
     assert_eq!(after.runs_loaded, before.runs_loaded, "no report reads the run from the database");
     assert_eq!(after.rows - before.rows, TASKS as u64 - 1, "one row a report");
     stage
@@ -194,5 +194,5 @@ nodes:
         .act("run".to_owned(), Act::Retry { by: "ann".to_owned(), definition: Vec::new() })
         .await
         .unwrap();
-    assert_eq!(stage.connection.written().await.runs_loaded, after.runs_loaded + 1, "it had left memory");
+    assert_eq!(stage.connection.written().runs_loaded, after.runs_loaded + 1, "it had left memory");
 }

@@ -21,7 +21,7 @@ impl Run {
         if let Some(token) = token {
             self.maybe_reported(token, report);
             let place = match (&record.failure, record.kind) {
-                (Some(failure), GateKind::Review | GateKind::Outcome) => {
+                (Some(failure), GateKind::Review | GateKind::Outcome | GateKind::Input) => {
                     Some(Place::Escalated { gate: id, failure: failure.clone() })
                 }
                 (_, GateKind::Node) => {
