@@ -39,18 +39,27 @@ pub(crate) struct CompiledAction {
 
 /// Every action of a bundle by name.
 pub(crate) fn actions(bundle: &Bundle, parsed: &mut Parsed) -> BTreeMap<Name, CompiledAction> {
+    let table = Arc::new(table(bundle, parsed));
+    let compiled = bundle.actions.iter().map(|(name, def)| {
+        let compiled = action(name, def, bundle, &table, parsed);
+        (name.clone(), compiled)
+    });
+    compiled.collect()
+}
+
+/// What the model calls and the calls of MCP tools of a bundle share.
+pub fn model_table(bundle: &Bundle) -> ModelTable {
+    table(bundle, &mut Parsed::default())
+}
+
+fn table(bundle: &Bundle, parsed: &mut Parsed) -> ModelTable {
     let texts = bundle.models.iter().map(|(name, profile)| (name.clone(), profile_texts(profile, parsed)));
     let texts = texts.collect();
     let tools = crate::tools::all(bundle);
     let servers = bundle.mcp_servers.iter();
     let servers = servers.map(|(name, server)| (name.clone(), server_texts(server, parsed))).collect();
     let (profiles, project) = (bundle.models.clone(), bundle.project().into());
-    let table = Arc::new(ModelTable { profiles, tools, texts, servers, project });
-    let compiled = bundle.actions.iter().map(|(name, def)| {
-        let compiled = action(name, def, bundle, &table, parsed);
-        (name.clone(), compiled)
-    });
-    compiled.collect()
+    ModelTable { profiles, tools, texts, servers, project }
 }
 
 /// The texts of a profile. Those that do not compile are not there; the checks say so.
