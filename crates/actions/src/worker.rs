@@ -28,9 +28,9 @@ use crate::context::{ActionContext, Caller};
 use crate::deadline::{Deadline, Stopped};
 use crate::handler::{Registry, TryError, TryResult};
 use crate::http::HttpHandler;
-use crate::job::{Job, OutputLine, Stream};
+use crate::job::{Job, OutputLine, Sink, Stream};
 use crate::llm::LlmHandler;
-use crate::mcp::{ListedTool, McpHandler, Pool};
+use crate::mcp::{ListedTool, McpHandler, Pool, lone_call};
 use crate::mock::MockHandler;
 use crate::secrets::{KnownSecrets, TaskSecrets};
 use crate::settings::Settings;
@@ -104,6 +104,24 @@ impl Worker {
             Ok(tools) => Ok(tools.listed()),
             Err(TryError::Failed(failed)) => Err(self.0.secrets.redactor().hide_failure(failed.failure)),
             Err(TryError::Stopped(_)) => Err(Failure::new(ErrorKind::Cancelled, "nobody waits any more")),
+        }
+    }
+
+    /// Calls a tool of an MCP server that a definition has, by hand: there is no run, and nothing is kept of it.
+    pub async fn mcp_call(
+        &self,
+        bundle: &Bundle,
+        call: (&Name, &str, Value),
+        workdir: &Path,
+        sink: Arc<dyn Sink>,
+    ) -> Result<Value, Failure> {
+        let (server, tool, arguments) = call;
+        let job = lone_call(model_table(bundle), (server, tool), arguments);
+        let report = self.perform(Job { workdir: workdir.to_owned(), sink, ..job }).await;
+        match report.outcome {
+            TaskOutcome::Completed { result, .. } => Ok(result),
+            TaskOutcome::Failed { failure, .. } => Err(failure),
+            other => Err(Failure::new(ErrorKind::Cancelled, format!("it ended as {other:?}"))),
         }
     }
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use wonder_core::def::{
-    ActionDef, ArtifactType, Bundle, Implementation, ModelProfile, Name, PromptSpec, SchemaDef, Spot,
-    TaskDef, Text, ToolUse,
+    ActionDef, ArtifactType, Bundle, Implementation, McpServer, ModelProfile, Name, PromptSpec, SchemaDef,
+    Spot, TaskDef, Text, ToolUse,
 };
 use wonder_core::graph::{Graph, codes as core_codes};
 use wonder_core::problem::{Code, Problem, Severity, nearest};
@@ -72,6 +72,24 @@ impl std::fmt::Debug for Around<'_> {
 /// Reads a file that needs nothing from outside.
 pub fn read(source: &str, file_name: &str) -> Result<Reading, Diagnostics> {
     read_with(source, file_name, &Library::default())
+}
+
+/// Reads MCP servers by name from JSON, by the keys that they have in a workflow file; or says what is wrong first.
+pub fn read_mcp_servers(servers: &str) -> Result<BTreeMap<Name, McpServer>, Box<Diagnostic>> {
+    let parsed: serde_json::Value = serde_json::from_str(servers).unwrap_or_default();
+    let asked = parsed.as_object().into_iter().flatten();
+    // Which model profiles there are is for the workflow to say that names the server.
+    let asked = asked.filter_map(|(_, server)| server.get("sampling")?.get("model")?.as_str());
+    let models: serde_json::Map<String, serde_json::Value> =
+        asked.map(|name| (name.to_owned(), serde_json::json!({"model": name}))).collect();
+    let text = serde_json::json!({"wonder": 1, "name": "settings", "models": models, "mcp_servers": parsed,
+        "nodes": {"nothing": {"mock": {}}}});
+    match read_everything(&text.to_string(), "settings") {
+        Ok(reading) => {
+            Ok(reading.bundles.first().map(|bundle| bundle.mcp_servers.clone()).unwrap_or_default())
+        }
+        Err(problems) => Err(problems.into_first()),
+    }
 }
 
 /// Reads a file for a host that performs nothing itself and so can do all of the format: the simulator.

@@ -247,7 +247,7 @@ impl Made<'_> {
             if wrong.contains(&error.code) { ErrorKind::ContractViolation } else { ErrorKind::ToolFailed };
         let message = format!("the tool `{}` of `{}`: {}", self.tool, self.server, error.message);
         let failure = Failure::new(kind, message);
-        let details = error.data.as_ref().map(|data| Value::from_json(data));
+        let details = error.data.as_ref().map(Value::from_json);
         TryError::answered(match details {
             Some(details) => failure.with_details(Value::map([("data", details)])),
             None => failure,

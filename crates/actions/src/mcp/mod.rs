@@ -8,6 +8,7 @@
 #![expect(deprecated, reason = "servers of the older protocols sample and log, and those are what there is")]
 
 mod asks;
+mod by_hand;
 mod call;
 mod calls;
 mod connect;
@@ -26,6 +27,7 @@ use wonder_core::graph::Work;
 use wonder_core::reserve::{worst_action, worst_call};
 use wonder_core::task::ActionCall;
 
+pub(crate) use by_hand::lone_call;
 pub(crate) use pool::Pool;
 pub use tools::ListedTool;
 
