@@ -17,10 +17,13 @@ test: tools
 	cargo test --workspace
 
 # What tests need beside Rust: bubblewrap, for the sandbox; faketime, to set a clock that nobody else sees; ip, unshare
-# and setpriv, for a network of their own and to be somebody else.
+# and setpriv, for a network of their own and to be somebody else; MCP servers from npm and PyPI, of pinned versions.
 tools:
 	for tool in bwrap faketime ip unshare setpriv; do command -v $$tool >/dev/null || missing=1; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq bubblewrap faketime iproute2 util-linux; }
+	test -d tests/e2e/npm/node_modules || npm ci --prefix tests/e2e/npm --no-audit --no-fund --ignore-scripts
+	test -x target/mcp-servers/bin/mcp-server-time || { python3 -m venv target/mcp-servers && \
+	target/mcp-servers/bin/pip install --quiet -r tests/e2e/npm/requirements.txt; }
 
 # The fast part of `make test`, for while you work.
 check:

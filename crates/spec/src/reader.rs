@@ -82,9 +82,11 @@ pub fn read_mcp_servers(servers: &str) -> Result<BTreeMap<Name, McpServer>, Box<
     let asked = asked.filter_map(|(_, server)| server.get("sampling")?.get("model")?.as_str());
     let models: serde_json::Map<String, serde_json::Value> =
         asked.map(|name| (name.to_owned(), serde_json::json!({"model": name}))).collect();
-    let text = serde_json::json!({"wonder": 1, "name": "settings", "models": models, "mcp_servers": parsed,
-        "nodes": {"nothing": {"mock": {}}}});
-    match read_everything(&text.to_string(), "settings") {
+    let models = serde_json::Value::from(models);
+    let text = format!(
+        r#"{{"wonder": 1, "name": "settings", "models": {models}, "mcp_servers": {parsed}, "nodes": {{"nothing": {{"mock": {{}}}}}}}}"#
+    );
+    match read_everything(&text, "settings") {
         Ok(reading) => {
             Ok(reading.bundles.first().map(|bundle| bundle.mcp_servers.clone()).unwrap_or_default())
         }

@@ -28,7 +28,7 @@ impl Provider {
         Provider { address: server.address, _runtime: runtime, _server: server }
     }
 
-    fn journal(&self) -> Value {
+    pub(crate) fn journal(&self) -> Value {
         let mut connection = TcpStream::connect(self.address).expect("it listens");
         let head = b"GET /journal HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
         connection.write_all(head).expect("it listens");

@@ -23,6 +23,8 @@ use crate::texts::{bad_field, render};
 
 /// Where the key of an effect travels.
 const KEY: &str = "wonder/idempotency_key";
+/// The refusal of a server that sends people to a page first.
+const PAGE_REQUIRED: ErrorCode = ErrorCode(-32042);
 /// How often one call may stop to ask and go on.
 const ROUNDS_MAX: usize = 10;
 
@@ -170,7 +172,7 @@ impl Made<'_> {
             context.line(stream, line);
         }
         drop(under_way);
-        self.read(connection, answer.unwrap_or(Err(ServiceError::TransportClosed))).await
+        self.read(connection, answer.unwrap_or(Err(ServiceError::TransportClosed)), answers).await
     }
 
     fn request(&self, context: &ActionContext<'_>, goes_on: GoesOn) -> ClientRequest {
@@ -219,6 +221,7 @@ impl Made<'_> {
         &self,
         connection: &Connection,
         answer: Result<ServerResult, ServiceError>,
+        answers: &mut Answers<'_>,
     ) -> Result<Round, TryError> {
         match answer {
             Ok(ServerResult::CallToolResult(result)) => Ok(Round::Complete(Box::new(result))),
@@ -230,7 +233,10 @@ impl Made<'_> {
                 Err(self.failed("it answered with a task, which this client did not ask for"))
             }
             Ok(_) => Err(self.failed("its answer is none to a call of a tool")),
-            Err(ServiceError::McpError(error)) => Err(self.refused(&error)),
+            Err(ServiceError::McpError(error)) => Err(match page(&error) {
+                Some(asked) => self.page(&asked, answers),
+                None => self.refused(&error),
+            }),
             Err(error) => Err(TryError::unknown(self.broke(connection, &error).await)),
         }
     }
@@ -238,6 +244,16 @@ impl Made<'_> {
     fn failed(&self, why: &str) -> TryError {
         let message = format!("the tool `{}` of `{}`: {why}", self.tool, self.server);
         TryError::answered(Failure::new(ErrorKind::ToolFailed, message))
+    }
+
+    /// It goes on only after somebody was at a page. If they were, and it is not enough, they are asked again.
+    fn page(&self, asked: &ElicitRequestParams, answers: &mut Answers<'_>) -> TryError {
+        match answers.to(asked) {
+            Some(said) if said.action == ElicitationAction::Decline => {
+                self.failed("a person declined what it asked for")
+            }
+            _ => TryError::answered(required(&self.server, asked, None)),
+        }
     }
 
     /// The server's own word that it does not do this.
@@ -266,6 +282,15 @@ impl Made<'_> {
             format!("the MCP server `{}` broke off during `{}`: {why}{how}", self.server, self.tool);
         Failure::new(ErrorKind::Network, message)
     }
+}
+
+/// The page that a refusal sends people to.
+fn page(error: &ErrorData) -> Option<ElicitRequestParams> {
+    if error.code != PAGE_REQUIRED {
+        return None;
+    }
+    let first = error.data.as_ref()?.get("elicitations")?.get(0)?;
+    serde_json::from_value(first.clone()).ok()
 }
 
 /// Tells the server that nobody waits any more; it need not listen.

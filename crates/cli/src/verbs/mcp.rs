@@ -133,7 +133,9 @@ async fn call(args: McpCallArgs, session: &Session) -> Result<Exit, Fault> {
     let listed = list(&worker, &bundle, &server, session).await?;
     let schema = listed.iter().find(|listed| *listed.name == **tool).map(|tool| tool.schema.clone());
     let texts: Vec<String> = arguments.into_iter().chain(args.inputs).collect();
-    let arguments = object(&Wanted::input(&schema.unwrap_or_default()), &texts)?;
+    let schema = schema.unwrap_or_default();
+    let wanted = Wanted { by: "the tool's schema", ..Wanted::input(&schema) };
+    let arguments = object(&wanted, &texts)?;
     let call = (&server, tool.as_str(), arguments);
     let called = worker.mcp_call(&bundle, call, &session.around.workdir, Arc::new(ToStderr)).await;
     let screen = &session.screen;
