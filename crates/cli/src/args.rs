@@ -69,6 +69,7 @@ pub(crate) enum Verb {
     Init(InitArgs),
     Validate(ValidateArgs),
     Plan(PlanArgs),
+    Mcp(McpArgs),
     Test(TestArgs),
     Graph(GraphArgs),
     Schema(SchemaArgs),
@@ -466,6 +467,57 @@ pub(crate) struct ArtifactsArgs {
     /// Save it to this file, which must not be there yet
     #[arg(long, value_name = "FILE", requires = "artifact")]
     pub to: Option<PathBuf>,
+}
+
+/// Try MCP servers by hand: those of a workflow file, and those of the settings
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder mcp servers\n  \
+    wonder mcp tools fix.yaml files\n  \
+    wonder mcp call files read_file path=README.md")]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    pub what: McpVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpVerb {
+    Servers(McpServersArgs),
+    Tools(McpToolsArgs),
+    Call(McpCallArgs),
+}
+
+/// List servers: how each is reached, and how many tools it has. Each is started for that
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder mcp servers\n  wonder mcp servers fix.yaml -o json")]
+pub(crate) struct McpServersArgs {
+    /// A file that defines a workflow, for its `mcp_servers`
+    pub file: Option<PathBuf>,
+}
+
+/// List the tools of a server, with their effects
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder mcp tools files\n  wonder mcp tools fix.yaml files -o json")]
+pub(crate) struct McpToolsArgs {
+    /// The server's name; before it, perhaps, the file that defines it
+    #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "SERVER"])]
+    pub words: Vec<String>,
+}
+
+/// Call a tool and print what it gives
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder mcp call files read_file path=README.md\n  \
+    wonder mcp call fix.yaml files read_file --input '{\"path\": \"README.md\"}'\n\n\
+    Nothing is recorded: it is no run. A server that asks something is told that nobody answers.")]
+pub(crate) struct McpCallArgs {
+    /// The server's and the tool's name, before them perhaps the file that defines the server, and behind them
+    /// arguments as KEY=TEXT or KEY:=JSON
+    #[arg(required = true, num_args = 2.., value_name = "WORD")]
+    pub words: Vec<String>,
+    /// Arguments: KEY=TEXT, KEY:=JSON, a JSON object, @FILE, or - for stdin
+    #[arg(short, long = "input", value_name = "INPUT")]
+    pub inputs: Vec<String>,
 }
 
 /// Write a workflow to start from: a small one, or a recipe

@@ -77,17 +77,31 @@ impl Session {
             options.artifacts = ArtifactStore::at(directory);
         }
         if purpose == Purpose::Act {
-            let secrets = Found::read(config.secrets_file.as_deref(), &self.around)?;
-            options.worker.environment = secrets.dotenv.clone();
-            options.worker.secrets = Arc::new(secrets);
-            options.worker.allow_hosts = config.allow_hosts;
-            options.worker.sandbox_read = config.sandbox_read;
-            options.worker.pass_env = config.pass_env;
-            options.worker.grace_ms = config.grace_ms.unwrap_or(options.worker.grace_ms);
-            options.worker.reaper = reaper();
-            options.worker.mutations = Some(wonder_spec::mutations);
+            options.worker = self.worker(Config::read(self.home.as_deref(), &self.around)?)?;
         }
         Ok(options)
+    }
+
+    /// What a worker of this person has, with an engine or without one.
+    pub(crate) fn worker_settings(&self) -> Result<wonder_actions::Settings, Fault> {
+        self.worker(Config::read(self.home.as_deref(), &self.around)?)
+    }
+
+    fn worker(&self, config: Config) -> Result<wonder_actions::Settings, Fault> {
+        let secrets = Found::read(config.secrets_file.as_deref(), &self.around)?;
+        let plain = wonder_actions::Settings::default();
+        Ok(wonder_actions::Settings {
+            environment: secrets.dotenv.clone(),
+            secrets: Arc::new(secrets),
+            allow_hosts: config.allow_hosts,
+            sandbox_read: config.sandbox_read,
+            pass_env: config.pass_env,
+            mcp_allowed: config.mcp_allowed,
+            grace_ms: config.grace_ms.unwrap_or(plain.grace_ms),
+            reaper: reaper(),
+            mutations: Some(wonder_spec::mutations),
+            ..plain
+        })
     }
 }
 

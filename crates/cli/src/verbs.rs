@@ -11,6 +11,7 @@ pub(crate) mod explain;
 pub(crate) mod init;
 pub(crate) mod last;
 pub(crate) mod look;
+pub(crate) mod mcp;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod stream;

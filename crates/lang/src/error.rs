@@ -19,6 +19,7 @@ pub enum ErrorKind {
     Auth,
     HttpStatus,
     ShellExit,
+    ToolFailed,
     ModelRefused,
     ContentFiltered,
     ContextTooLong,
@@ -41,7 +42,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    pub const ALL: [ErrorKind; 27] = [
+    pub const ALL: [ErrorKind; 28] = [
         ErrorKind::Timeout,
         ErrorKind::Network,
         ErrorKind::RateLimited,
@@ -50,6 +51,7 @@ impl ErrorKind {
         ErrorKind::Auth,
         ErrorKind::HttpStatus,
         ErrorKind::ShellExit,
+        ErrorKind::ToolFailed,
         ErrorKind::ModelRefused,
         ErrorKind::ContentFiltered,
         ErrorKind::ContextTooLong,
@@ -81,6 +83,7 @@ impl ErrorKind {
             ErrorKind::Auth => "auth",
             ErrorKind::HttpStatus => "http_status",
             ErrorKind::ShellExit => "shell_exit",
+            ErrorKind::ToolFailed => "tool_failed",
             ErrorKind::ModelRefused => "model_refused",
             ErrorKind::ContentFiltered => "content_filtered",
             ErrorKind::ContextTooLong => "context_too_long",
@@ -116,6 +119,7 @@ impl ErrorKind {
             ErrorKind::ShellExit => {
                 "A command ended with an exit code that `expect_exit` does not have, or could not be started."
             }
+            ErrorKind::ToolFailed => "A tool of an MCP server says that it failed.",
             ErrorKind::ModelRefused => "A model declined to answer.",
             ErrorKind::ContentFiltered => "A provider's filter held the answer back.",
             ErrorKind::ContextTooLong => "More was sent to a model than it can read at once.",

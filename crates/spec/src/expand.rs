@@ -122,12 +122,13 @@ fn document(bundle: &Bundle) -> Item {
 type Rewrite = fn(&mut Object);
 
 /// What stands by name beside a workflow, and how it is written in a file.
-const PARTS: [(&str, Rewrite); 5] = [
+const PARTS: [(&str, Rewrite); 6] = [
     ("tasks", task),
     ("actions", action),
     ("prompts", |_| {}),
     ("models", model),
     ("artifact_types", |_| {}),
+    ("mcp_servers", |_| {}),
 ];
 
 /// What a retry is about follows from where the task was written, which its name says.

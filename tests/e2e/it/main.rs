@@ -16,6 +16,7 @@ mod golden;
 mod home;
 mod isolation;
 mod kill;
+mod mcp;
 mod models;
 mod mutations;
 mod once;

@@ -6,6 +6,7 @@
 //! the host's to know: here a name is looked up, and never a run changed.
 
 mod keep;
+mod large;
 mod left;
 mod media;
 mod read;
@@ -22,6 +23,7 @@ use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::Work;
 
 pub use keep::{Content, NewArtifact};
+pub(crate) use large::put_aside;
 pub(crate) use left::{OutFolder, keep_left};
 
 use crate::context::ActionContext;
@@ -62,6 +64,11 @@ pub(crate) struct TaskArtifacts<'a> {
 impl<'a> TaskArtifacts<'a> {
     pub(crate) fn new(place: Option<&'a Artifacts>, before: &'a [Artifact]) -> TaskArtifacts<'a> {
         TaskArtifacts { place, before, new: Vec::new() }
+    }
+
+    /// Whether this host keeps any.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.place.is_some()
     }
 
     pub(crate) fn into_new(self) -> Vec<Artifact> {

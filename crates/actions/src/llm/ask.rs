@@ -2,13 +2,12 @@
 //! profile that is not used is not looked at.
 
 use wonder_core::cost::Allowance;
-use wonder_core::def::{Caching, ModelProfile, Name, Reasoning};
+use wonder_core::def::{Caching, ModelProfile, Name, Reasoning, Sampling};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::tools::{Offer, Tool, with_unique_names};
-use wonder_core::graph::{ModelCall, ProfileTexts};
+use wonder_core::graph::{ModelCall, ModelTable, ProfileTexts};
 use wonder_core::limits::OUTPUT_TOKENS_RESERVED;
 use wonder_core::template::Template;
-use wonder_core::value::Value;
 use wonder_models::{
     Cache, Effort, Header, KeyChoice, Message, Part, Problem, Provider, Request, Role, Target, ToolChoice,
     Wire, key_for,
@@ -17,8 +16,9 @@ use wonder_models::{
 use super::images;
 use crate::context::ActionContext;
 use crate::handler::TryError;
+use crate::mcp::Pool;
 use crate::settings::Settings;
-use crate::texts::{bad_field, render};
+use crate::texts::{bad_field, render, with_secrets};
 
 #[derive(Debug)]
 pub(super) struct Asked<'c> {
@@ -33,7 +33,7 @@ pub(super) struct Asked<'c> {
 
 impl<'c> Asked<'c> {
     pub(super) async fn of(
-        settings: &Settings,
+        (settings, servers): (&Settings, &Pool),
         context: &ActionContext<'c>,
         call: &ModelCall,
     ) -> Result<Asked<'c>, TryError> {
@@ -41,15 +41,9 @@ impl<'c> Asked<'c> {
             let why = "no model profile is named: write `model: NAME`, and define it under `models`";
             return Err(bad_field("model", why).into());
         };
-        let provider = profile.served_by().ok_or_else(|| {
-            bad_field(
-                "model",
-                &format!("profile `{name}` has no `provider`, and its model's name tells none"),
-            )
-        })?;
-        let provider = Provider::parse(provider).map_err(|problem| refused(&problem))?;
+        let provider = provider(name, profile)?;
         let target = target(settings, context, (provider, profile), call.table.texts.get(name))?;
-        let tools = offered(context)?;
+        let tools = offered(servers, context, call).await?;
         let mut request = Request {
             model: profile.model.to_string(),
             system: system(context, call)?,
@@ -76,16 +70,52 @@ impl<'c> Asked<'c> {
         put_behind(&mut request.messages, shown);
         Ok(Asked { name: name.clone(), profile, request, target, tools })
     }
+
+    /// What an MCP server asks of the model that its definition names.
+    pub(super) fn by_server(
+        settings: &Settings,
+        context: &ActionContext<'c>,
+        table: &'c ModelTable,
+        (sampling, request): (&Sampling, Request),
+    ) -> Result<Asked<'c>, Failure> {
+        let Some((name, profile)) = table.profile(&sampling.model.text, context.call.overrides.downgrades)
+        else {
+            return Err(bad_field(
+                "sampling.model",
+                &format!("there is no model profile `{}`", sampling.model),
+            ));
+        };
+        let provider = provider(name, profile)?;
+        let target = target(settings, context, (provider, profile), table.texts.get(name))?;
+        let request = Request { model: profile.model.to_string(), stream: true, ..request };
+        let request = request.with_parameters(&profile.parameters).map_err(|problem| refused(&problem))?;
+        let most = [sampling.max_tokens, profile.answer_tokens(), request.max_tokens];
+        let max_tokens = most.into_iter().flatten().min();
+        let request = Request { max_tokens: max_tokens.or(Some(OUTPUT_TOKENS_RESERVED)), ..request };
+        Ok(Asked { name: name.clone(), profile, request, target, tools: Vec::new() })
+    }
+}
+
+fn provider(name: &Name, profile: &ModelProfile) -> Result<Provider, Failure> {
+    let provider = profile.served_by().ok_or_else(|| {
+        let why = format!("profile `{name}` has no `provider`, and its model's name tells none");
+        bad_field("model", &why)
+    })?;
+    Provider::parse(provider).map_err(|problem| refused(&problem))
 }
 
 /// The tools that the model is offered, with names that are different from each other.
-fn offered(context: &ActionContext<'_>) -> Result<Vec<Tool>, Failure> {
+async fn offered(
+    servers: &Pool,
+    context: &ActionContext<'_>,
+    call: &ModelCall,
+) -> Result<Vec<Tool>, TryError> {
     let mut tools = Vec::new();
     for offer in context.call.offers() {
         match offer {
             Offer::Tool(tool) => tools.push(*tool),
-            Offer::Server { server, .. } => {
-                return Err(bad_field("tools", &format!("there is no MCP server `{server}` here")));
+            Offer::Server { server, only } => {
+                tools.extend(servers.offered(&context.caller(), &call.table, &server, &only).await?);
             }
         }
     }
@@ -123,7 +153,7 @@ fn target(
 ) -> Result<Target, Failure> {
     let base_url = profile.base_url.as_ref().map(|url| url.text.to_string());
     let api_key = texts.and_then(|texts| texts.api_key.as_ref());
-    let api_key = api_key.map(|template| filled(context, template, "api_key")).transpose()?;
+    let api_key = api_key.map(|template| with_secrets(context.secrets, template, "api_key")).transpose()?;
     let variable = |name: &str| {
         let set = || settings.variable(name)?.into_string().ok();
         context.secret(name).or_else(set)
@@ -135,27 +165,12 @@ fn target(
     }
     let mut headers = Vec::new();
     for (name, template) in texts.map_or(&[][..], |texts| &texts.headers) {
-        let value = filled(context, template, &format!("headers.{name}"))?;
+        let value = with_secrets(context.secrets, template, &format!("headers.{name}"))?;
         let is_secret = !template.reads().is_empty();
         headers.push(Header { name: name.to_string(), value, is_secret });
     }
     let wire = profile.parameters.get("wire").map(|wire| Wire::of_parameter(provider, wire)).transpose();
     Ok(Target { provider, wire: wire.map_err(|problem| refused(&problem))?, base_url, key, headers })
-}
-
-/// A text of a profile, with the secrets that it reads.
-fn filled(context: &ActionContext<'_>, template: &Template, field: &str) -> Result<String, Failure> {
-    let mut secrets = Value::empty_map();
-    for name in template.reads().iter().filter_map(|read| read.path.first()) {
-        let value = context.secret(name).ok_or_else(|| {
-            let why = format!(
-                "the secret `{name}` is not set: set the variable {name}, or add a line `{name}=...` to .env"
-            );
-            Failure::new(ErrorKind::Auth, format!("`{field}`: {why}"))
-        })?;
-        secrets.set_path(std::slice::from_ref(name), Value::from(value));
-    }
-    render(template, field, &Value::map([("secret", secrets)]))
 }
 
 fn system(context: &ActionContext<'_>, call: &ModelCall) -> Result<Option<String>, Failure> {

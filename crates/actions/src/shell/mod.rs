@@ -12,6 +12,7 @@ mod plan;
 mod process;
 mod quote;
 mod sandbox;
+mod stays;
 
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub(crate) use isolation::missing_program;
 pub use plan::COMMAND_VARIABLES;
 use plan::Plan;
 use process::Ended;
+pub(crate) use stays::{Opened, Stays, StaysSpec};
 
 use crate::artifacts::{OutFolder, keep_left};
 use crate::context::ActionContext;
@@ -60,7 +62,7 @@ impl ShellHandler {
     async fn run(&self, context: &mut ActionContext<'_>, shell: &ShellSpec) -> TryResult {
         let out = OutFolder::fresh(context)?;
         let plan = Plan::of(context, shell, out.as_ref())?;
-        let launch = isolation::launch(self, context, shell, plan).await?;
+        let launch = isolation::launch(self, (context.scope, context.deadline), shell, plan).await?;
         let ended = process::run(self, context, launch, shell.limits.output_bytes).await?;
         let mut result = result_of(context, shell, ended)?;
         let Some(out) = out else { return Ok(result) };

@@ -17,7 +17,7 @@ pub use model::*;
 pub use policy::*;
 pub use task::*;
 pub use text::{Spot, Text, Tree, Write, Writes};
-pub use tool::{ToolUse, as_key};
+pub use tool::{McpServer, Sampling, ToolUse, as_key};
 pub use workflow::*;
 
 use std::sync::Arc;

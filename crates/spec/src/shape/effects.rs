@@ -56,7 +56,8 @@ const STORED_AS: [(&str, &str); 23] = [
 ];
 
 /// The kinds of action are variants of what performs them.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 14] = [
+    ("mcp_tool", "McpTool"),
     ("llm_call", "LlmCall"),
     ("http_request", "HttpRequest"),
     ("shell", "Shell"),
@@ -154,7 +155,7 @@ fn what_has_no_effect_yet_is_refused() {
         .filter(|key| key.not_yet)
         .map(|key| key.name)
         .collect();
-    for key in ["triggers", "context_tables", "library_id", "mcp", "only", "mcp_tool"] {
+    for key in ["triggers", "context_tables", "library_id"] {
         assert!(refused.contains(&key), "{key} is accepted and does nothing");
     }
 }

@@ -66,6 +66,12 @@ pub(super) const STEP: &Shape = &Shape {
             .default("abort"),
             key("condition", CONDITION_FORM, "Whether the step runs."),
             key("when", CONDITION_FORM, "The short name of `condition`."),
+            key(
+                "artifact_above",
+                POSITIVE,
+                "A result of more bytes goes to an artifact; `{head, artifact, bytes}` stands in its place.",
+            )
+            .default("never, and 262144 for `mcp_tool`"),
         ],
         KINDS,
     ],
