@@ -69,7 +69,6 @@ fn then(case: &Case) -> String {
     let step = node.task().map(|task| task.steps[0].reference.clone());
     let mut all: Vec<String> = Vec::new();
     for kind in case.maps.iter().filter_map(|maps| maps.kind()) {
-        // Whoever says how often it is tried has said so; the page is about those who do not.
         let happened = Happened { kind, step: step.as_ref(), expired: false };
         let text = match default_rule(node, &happened).map(|(_, rule)| (rule.response, rule.max)) {
             None => "it fails".to_owned(),

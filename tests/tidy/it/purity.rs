@@ -58,10 +58,11 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
 
 /// The same for tests that are crates of their own: the checker shares no code with what it checks, only the
 /// conformance suite knows both the simulator and a host, and the model server meets the codecs in its tests alone.
-const TESTS_MAY_KNOW: [(&str, &[&str]); 3] = [
+const TESTS_MAY_KNOW: [(&str, &[&str]); 4] = [
     ("checker", &[]),
     ("conformance", &["wonder-core", "wonder-engine", "wonder-host", "wonder-sim"]),
     ("modelserver", &["wonder-spec", "wonder-lang", "wonder-models"]),
+    ("providers", &["wonder-actions", "wonder-core", "wonder-models", "wonder-spec"]),
 ];
 
 /// What acts; none of it may be in the tree of a crate that only decides or reads.
