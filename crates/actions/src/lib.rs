@@ -9,6 +9,7 @@
 //! It stores nothing but artifacts, where its host says, listens to nobody, and calls no MCP server.
 
 mod artifacts;
+mod cassette;
 mod context;
 mod deadline;
 mod handler;
@@ -30,6 +31,7 @@ mod variables;
 mod worker;
 
 pub use artifacts::{ArtifactCatalog, Artifacts, Content, Finding, NewArtifact};
+pub use cassette::{Asked, Asking, NoTape, Tape, placeholders};
 pub use context::ActionContext;
 pub use deadline::{Deadline, Stopped};
 pub use handler::{ActionHandler, Performing, TryError, TryResult};

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use wonder_core::execution::ReadMutations;
 
 use crate::artifacts::Artifacts;
+use crate::cassette::Tape;
 use crate::handler::ActionHandler;
 use crate::variables::{is_named, is_ordinary};
 
@@ -42,6 +43,8 @@ pub struct Settings {
     pub mutations: Option<ReadMutations>,
     /// Where artifacts are kept; None: this host keeps none, and what would keep one fails.
     pub artifacts: Option<Artifacts>,
+    /// What the tasks of one run ask is recorded here, or answered from here and not performed.
+    pub tape: Option<Arc<Tape>>,
     /// Handlers beside those for `shell`, `http_request`, `llm_call` and `mock`, or in place of them.
     pub handlers: Vec<Arc<dyn ActionHandler>>,
 }
@@ -60,6 +63,7 @@ impl Default for Settings {
             pass_env: Vec::new(),
             mutations: None,
             artifacts: None,
+            tape: None,
             handlers: Vec::new(),
         }
     }

@@ -17,9 +17,11 @@ use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::execution::{AnotherTry, ExecutionRules, Next, TaskExecution, Try};
 use wonder_core::graph::Graph;
 use wonder_core::input::{TaskOutcome, TaskReport};
+use wonder_core::task::ActionCall;
 use wonder_core::value::Value;
 
 use crate::artifacts::{ArtifactHandler, TaskArtifacts};
+use crate::cassette::{self, Asked, Asking, Tape, placeholders};
 use crate::context::ActionContext;
 use crate::deadline::{Deadline, Stopped};
 use crate::handler::{Registry, TryError, TryResult};
@@ -77,6 +79,14 @@ impl Worker {
             Implementation::Shell(shell) => crate::shell::missing_program(&self.0.settings, shell.isolation),
             _ => None,
         }
+    }
+
+    /// What a call asks of the outside, as a cassette has it, where nobody may open files.
+    pub fn asked(&self, call: &ActionCall) -> Result<Asked, Failure> {
+        let Some(handler) = self.0.handlers.find(&call.action.def.implementation) else {
+            return Err(self.0.handlers.unable(&call.action));
+        };
+        handler.asked(&Asking { call, scope: &placeholders(call), workdir: None })
     }
 
     /// Looks up the secrets that a definition names, so that they are hidden wherever they come from, also in tasks
@@ -147,7 +157,9 @@ impl Shared {
             let Some(again) = execution.tried(result, &spend) else { continue };
             let text = self.secrets.redactor().hide(note(&again));
             job.sink.line(OutputLine { step, stream: Stream::Note, text });
-            if let Err(stopped) = deadline.wait(again.delay_ms).await {
+            // What is not performed needs no rest.
+            let delay_ms = if self.replay_of(job).is_some() { 0 } else { again.delay_ms };
+            if let Err(stopped) = deadline.wait(delay_ms).await {
                 stop(execution, stopped, job, &Spend::default());
             }
         };
@@ -161,6 +173,15 @@ impl Shared {
         redactor.hide_outcome(outcome)
     }
 
+    /// What records or answers the tasks of this run.
+    fn tape_of(&self, job: &Job) -> Option<&Arc<Tape>> {
+        self.settings.tape.as_ref().filter(|tape| tape.covers(&job.order.run))
+    }
+
+    fn replay_of(&self, job: &Job) -> Option<&Arc<Tape>> {
+        self.tape_of(job).filter(|tape| tape.is_replay())
+    }
+
     /// One try, and what it spent. A panic in it is an answer like any other.
     async fn attempt(
         &self,
@@ -169,7 +190,12 @@ impl Shared {
         deadline: Deadline<'_>,
         (secrets, kept): (&TaskSecrets, &mut Vec<Artifact>),
     ) -> (TryResult, Spend) {
-        let scope = match ready(deadline, secrets.scope(&call.action, &call.scope)) {
+        let scope = match self.replay_of(job) {
+            // No secret is needed where nothing is performed.
+            Some(_) => Ok(Cow::Owned(placeholders(call))),
+            None => secrets.scope(&call.action, &call.scope),
+        };
+        let scope = match ready(deadline, scope) {
             Ok(scope) => scope,
             Err(error) => return (Err(error), Spend::default()),
         };
@@ -181,7 +207,13 @@ impl Shared {
         let artifacts = TaskArtifacts::new(artifacts, kept);
         let mut context =
             ActionContext { job, secrets, call, scope, deadline, number, spend, stream, artifacts };
-        let result = caught(async { handler.perform(&mut context).result().await }).await;
+        let result = caught(async {
+            match self.tape_of(job) {
+                Some(tape) => cassette::perform(tape, handler, &mut context).await,
+                None => handler.perform(&mut context).result().await,
+            }
+        });
+        let result = result.await;
         let result = result.unwrap_or_else(|panic| Err(panicked(panic).into()));
         context.finish_stream();
         let (spend, new) = (context.spend, context.artifacts.into_new());

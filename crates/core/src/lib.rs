@@ -87,7 +87,7 @@ pub mod task;
 pub use wonder_graph as graph;
 pub use wonder_graph::schedule;
 pub use wonder_lang::{
-    artifact, command_line, cost, def, error, expr, foreign, limits, path, problem, schema, strict_json,
+    artifact, command_line, cost, def, diff, error, expr, foreign, limits, path, problem, schema, strict_json,
     template, terms, time, value, visible,
 };
 

@@ -36,11 +36,12 @@ pub enum ErrorKind {
     WorkerLost,
     OutcomeUnknown,
     Cancelled,
+    NotRecorded,
     Internal,
 }
 
 impl ErrorKind {
-    pub const ALL: [ErrorKind; 26] = [
+    pub const ALL: [ErrorKind; 27] = [
         ErrorKind::Timeout,
         ErrorKind::Network,
         ErrorKind::RateLimited,
@@ -66,6 +67,7 @@ impl ErrorKind {
         ErrorKind::WorkerLost,
         ErrorKind::OutcomeUnknown,
         ErrorKind::Cancelled,
+        ErrorKind::NotRecorded,
         ErrorKind::Internal,
     ];
 
@@ -96,6 +98,7 @@ impl ErrorKind {
             ErrorKind::WorkerLost => "worker_lost",
             ErrorKind::OutcomeUnknown => "outcome_unknown",
             ErrorKind::Cancelled => "cancelled",
+            ErrorKind::NotRecorded => "not_recorded",
             ErrorKind::Internal => "internal",
         }
     }
@@ -134,6 +137,7 @@ impl ErrorKind {
                 "An action with `effects: once` may or may not have happened; a person has to say."
             }
             ErrorKind::Cancelled => "It was cancelled.",
+            ErrorKind::NotRecorded => "A cassette that is replayed has no answer to this request.",
             ErrorKind::Internal => "A mistake of Wonder itself.",
         }
     }
