@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use wonder_core::artifact::Artifact;
+use wonder_core::command::TaskOrder;
 use wonder_core::cost::Spend;
 use wonder_core::execution::TryFailure;
 use wonder_core::value::Value;
@@ -58,6 +59,29 @@ pub struct Place {
     /// How many tries the token had made before.
     #[serde(default, rename = "try")]
     pub number: u32,
+}
+
+impl Place {
+    /// `root`: the run that was set going. `number`: how many tries the token had made before.
+    pub fn of(root: &str, order: &TaskOrder, step: &str, number: u32) -> Place {
+        let below = order.run.strip_prefix(root).unwrap_or(&order.run).trim_start_matches('.');
+        Place {
+            run: below.to_owned(),
+            node: order.node.to_string(),
+            step: step.to_owned(),
+            token: order.token.0,
+            attempt: order.attempt,
+            number,
+        }
+    }
+}
+
+/// `think`, or `build.compile` where a node has steps of its own making: an action that is all its node does is a step
+/// that is called as its kind is.
+pub(crate) fn shown_place(request: &Request, place: &Place) -> String {
+    let Place { node, step, .. } = place;
+    let is_all = step.is_empty() || step == node || *step == request.kind;
+    if is_all { node.clone() } else { format!("{node}.{step}") }
 }
 
 /// What came of a try.

@@ -7,7 +7,7 @@ use std::fmt;
 use wonder_core::diff;
 use wonder_core::value::Value;
 
-use crate::exchange::{Exchange, Place, Request};
+use crate::exchange::{Exchange, Place, Request, shown_place};
 
 /// So much of a difference is shown.
 const LINES_MAX: usize = 60;
@@ -27,16 +27,14 @@ pub struct Missing {
 impl Missing {
     /// What happened, in a sentence.
     pub fn sentence(&self) -> String {
-        let kind = &self.request.kind;
-        let who = match self.place.step == self.place.node || self.place.step.is_empty() {
-            true => format!("`{kind}` of `{}`", self.place.node),
-            false => format!("`{kind}` of `{}`, step `{}`", self.place.node, self.place.step),
-        };
+        let who = format!("`{}` of `{}`", self.request.kind, shown_place(&self.request, &self.place));
         match (self.recorded.len(), &self.nearest) {
             (0, Some(_)) => format!("the cassette has no answer to this {who}"),
             (0, None) => format!("the cassette has no answer to this {who}, and nothing of its kind"),
             (1, _) => format!("the cassette has one answer to this {who}, and it was given before"),
-            (times, _) => format!("the cassette has {times} answers to this {who}, and all were given before"),
+            (times, _) => {
+                format!("the cassette has {times} answers to this {who}, and all were given before")
+            }
         }
     }
 }

@@ -11,11 +11,14 @@ use wonder_core::error::Failure;
 use wonder_core::execution::{Delivery, TryFailure};
 use wonder_core::value::Value;
 
-use crate::exchange::{Exchange, Key, Outcome, Place, Request, Stop};
+use crate::exchange::{Exchange, Key, Outcome, Place, Request, Stop, shown_place};
 use crate::fold::{Conversations, Folded};
 
 /// Of the files that this version writes, and the only one that it reads.
 pub const FORMAT: u32 = 1;
+
+/// So much of the names of node and step is in the name of a file.
+const AT_CHARS_MAX: usize = 60;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -141,10 +144,7 @@ impl Writer {
 /// `0007-llm_call-think-1a2b3c4d.json`
 fn file_name(number: usize, request: &Request, place: &Place, key: &Key) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-    let mut at: String = place.node.chars().map(plain).take(40).collect();
-    if place.step != place.node && !place.step.is_empty() {
-        at = format!("{at}.{}", place.step.chars().map(plain).take(40).collect::<String>());
-    }
+    let at: String = shown_place(request, place).chars().map(plain).take(AT_CHARS_MAX).collect();
     format!("{number:04}-{}-{at}-{}.json", request.kind, key.short())
 }
 
@@ -195,7 +195,8 @@ impl Contents {
 
     fn exchange(&mut self, text: &str) -> Result<Exchange, String> {
         const ANEW: &str = "record it anew";
-        let format: Format = serde_json::from_str(text).map_err(|error| format!("it is no exchange: {error}"))?;
+        let format: Format =
+            serde_json::from_str(text).map_err(|error| format!("it is no exchange: {error}"))?;
         if format.cassette != FORMAT {
             let found = format.cassette;
             return Err(format!("it has format {found}, and this version reads format {FORMAT}: {ANEW}"));

@@ -118,7 +118,13 @@ impl ActionHandler for ArtifactHandler {
     /// leaves none.
     fn asked(&self, asking: &Asking<'_>) -> Result<Asked, Failure> {
         match &asking.call.action.work {
-            Some(Work::ArtifactWrite(ArtifactSpec { content: None, path: Some(path), name, artifact_type, .. })) => {
+            Some(Work::ArtifactWrite(ArtifactSpec {
+                content: None,
+                path: Some(path),
+                name,
+                artifact_type,
+                ..
+            })) => {
                 let texts = [("name", Some(name)), ("type", artifact_type.as_ref()), ("path", Some(path))];
                 let mut fields = Map::new();
                 for (field, template) in texts {

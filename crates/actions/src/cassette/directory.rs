@@ -49,6 +49,11 @@ impl Directory {
         self.path.display().to_string()
     }
 
+    /// Whether it says that it is a cassette.
+    pub(super) fn has_manifest(&self) -> bool {
+        self.path.join(MANIFEST).exists()
+    }
+
     /// The run that was recorded; None: there is no cassette yet, and nothing else.
     pub(super) fn run(&self) -> Result<Option<String>, NoTape> {
         let unreadable = |error: io::Error| {
@@ -96,7 +101,10 @@ impl Directory {
     /// Everything that was recorded.
     pub(super) fn contents(&self) -> Result<Contents, NoTape> {
         let broken = |why: String| {
-            no_tape(format!("{}: {why}", self.shown()), "mend it from your version control, or record it anew")
+            no_tape(
+                format!("{}: {why}", self.shown()),
+                "mend it from your version control, or record it anew",
+            )
         };
         let mut files = Vec::new();
         let entries = fs::read_dir(&self.path).map_err(|error| broken(error.to_string()))?;
@@ -110,7 +118,8 @@ impl Directory {
             if bytes > EXCHANGE_BYTES_MAX {
                 return Err(broken(format!("{name} has more than {EXCHANGE_BYTES_MAX} bytes")));
             }
-            let text = fs::read_to_string(entry.path()).map_err(|error| broken(format!("{name}: {error}")))?;
+            let text =
+                fs::read_to_string(entry.path()).map_err(|error| broken(format!("{name}: {error}")))?;
             files.push((name, text));
         }
         Contents::read(files).map_err(|unreadable| broken(unreadable.to_string()))

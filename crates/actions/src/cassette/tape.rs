@@ -19,7 +19,7 @@ pub struct Tape {
     directory: Directory,
     /// The run that was set going.
     root: OnceLock<String>,
-    /// Of the run that is in it already.
+    /// Of a recording that goes on: the run that is in it.
     recorded: Option<String>,
     mode: Mode,
 }
@@ -33,6 +33,7 @@ enum Mode {
 #[derive(Debug, Default)]
 struct Recording {
     writer: Writer,
+    has_manifest: bool,
     /// Why the recording is not whole; nothing is recorded any more.
     broken: Option<String>,
 }
@@ -54,41 +55,58 @@ impl Tape {
         let directory = Directory::at(path);
         let recorded = directory.run()?;
         let contents = if recorded.is_some() { directory.contents()? } else { Contents::default() };
-        let recording = Recording { writer: contents.into_writer(), broken: None };
+        let (writer, has_manifest) = (contents.into_writer(), recorded.is_some());
+        let recording = Recording { writer, has_manifest, broken: None };
         let mode = Mode::Recording(Mutex::new(recording));
         Ok(Tape { directory, root: OnceLock::new(), recorded, mode })
     }
 
     pub fn replay(path: &Path) -> Result<Tape, NoTape> {
+        let player = Tape::player(path)?;
+        let mode = Mode::Replaying(Mutex::new(Replaying { player, missing: Vec::new() }));
+        Ok(Tape { directory: Directory::at(path), root: OnceLock::new(), recorded: None, mode })
+    }
+
+    /// What was recorded, for whoever answers from it elsewhere.
+    pub fn player(path: &Path) -> Result<Player, NoTape> {
         let directory = Directory::at(path);
-        let Some(recorded) = directory.run()? else {
+        if !directory.has_manifest() {
             let message = format!("there is no cassette in {}", directory.shown());
             return Err(no_tape(message, "`wonder run FILE --record DIR` makes one"));
-        };
-        let player = Player::new(directory.contents()?);
-        let mode = Mode::Replaying(Mutex::new(Replaying { player, missing: Vec::new() }));
-        Ok(Tape { directory, root: OnceLock::new(), recorded: Some(recorded), mode })
+        }
+        directory.run()?;
+        Ok(Player::new(directory.contents()?))
     }
 
     /// From now on what this run asks, and those that it calls. To be said before it goes on.
     pub fn begin(&self, run: &str) -> Result<(), NoTape> {
-        if let Mode::Recording(_) = self.mode {
-            if let Some(other) = self.recorded.as_ref().filter(|recorded| *recorded != run) {
-                return Err(no_tape(
-                    format!("{} has a recording of run {other}", self.directory.shown()),
-                    "a cassette is of one run: name a directory that is empty or not there yet",
-                ));
-            }
-            if self.recorded.is_none() {
-                self.directory.begin(run).map_err(|error| {
-                    let message = format!("{}: cannot be written: {error}", self.directory.shown());
-                    no_tape(message, "name a directory that can be written")
-                })?;
-            }
+        let other = self.recorded.as_ref().filter(|recorded| *recorded != run);
+        if let Some(other) = other {
+            return Err(no_tape(
+                format!("{} has a recording of run {other}", self.directory.shown()),
+                "a cassette is of one run: name a directory that is empty or not there yet",
+            ));
         }
         // Of one that goes on already nothing changes.
         let _ = self.root.set(run.to_owned());
         Ok(())
+    }
+
+    /// The run goes on: a recording of it is a cassette from now on, though it may not have asked anything yet.
+    pub fn begun(&self) {
+        if let Mode::Recording(recording) = &self.mode {
+            self.write_manifest(&mut lock(recording));
+        }
+    }
+
+    fn write_manifest(&self, recording: &mut Recording) {
+        let Some(root) = self.root.get().filter(|_| !recording.has_manifest) else { return };
+        match self.directory.begin(root) {
+            Ok(()) => recording.has_manifest = true,
+            Err(error) => {
+                recording.broken = Some(format!("{}: cannot be written: {error}", self.directory.shown()));
+            }
+        }
     }
 
     /// What went wrong with it so far: why a recording is not whole, or the requests that had no answer.
@@ -111,21 +129,14 @@ impl Tape {
     /// Where in the recorded run a try is made.
     pub(super) fn place(&self, order: &TaskOrder, step: &str, number: u32) -> Place {
         let root = self.root.get().map_or("", String::as_str);
-        let below = order.run.strip_prefix(root).unwrap_or(&order.run).trim_start_matches('.');
-        Place {
-            run: below.to_owned(),
-            node: order.node.to_string(),
-            step: step.to_owned(),
-            token: order.token.0,
-            attempt: order.attempt,
-            number,
-        }
+        Place::of(root, order, step, number)
     }
 
     /// Writes an exchange down, and what it kept. It is on the disk when this returns, or the recording has ended.
     pub(super) fn write(&self, exchange: &Exchange, store: Option<&Store>) {
         let Mode::Recording(recording) = &self.mode else { return };
         let mut recording = lock(recording);
+        self.write_manifest(&mut recording);
         if recording.broken.is_some() {
             return;
         }
@@ -165,10 +176,8 @@ fn not_recorded(missing: &Missing, first: Option<&Missing>) -> Failure {
         message.push_str(", and so it went on: ");
         message.push_str(&missing.sentence());
     }
-    let mut details = vec![("asked", told.request.fields.clone())];
-    if let Some((file, difference)) = &told.nearest {
-        details.push(("nearest", Value::str(file.as_str())));
-        details.push(("difference", Value::str(difference.as_str())));
-    }
-    Failure::new(ErrorKind::NotRecorded, message).with_details(Value::map(details))
+    let failure = Failure::new(ErrorKind::NotRecorded, message);
+    let Some((file, difference)) = &told.nearest else { return failure };
+    let (nearest, difference) = (Value::str(file.as_str()), Value::str(difference.as_str()));
+    failure.with_details(Value::map([("nearest", nearest), ("difference", difference)]))
 }
