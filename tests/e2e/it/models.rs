@@ -10,7 +10,7 @@ use wonder_modelserver::{Script, Server};
 
 use crate::place::{Place, Told, ended, until};
 
-const KEY: &str = "sk-planted-0123456789abcdef";
+pub(crate) const KEY: &str = "sk-planted-0123456789abcdef";
 
 /// A provider that serves until it is dropped.
 pub(crate) struct Provider {
