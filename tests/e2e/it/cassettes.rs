@@ -59,7 +59,8 @@ impl Recorded {
 
 fn files_in(tape: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(tape).expect("a cassette").map(|entry| entry.expect("an entry").path());
-    let mut files: Vec<PathBuf> = entries.filter(|path| path.is_file() && !path.ends_with("cassette.json")).collect();
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.is_file() && !path.ends_with("cassette.json")).collect();
     files.sort();
     files
 }
@@ -82,7 +83,8 @@ fn without_times(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|key, _| {
-                !["at", "seq", "seed", "duration_ms", "deadline", "workdir", "file", "cursor"].contains(&key.as_str())
+                !["at", "seq", "seed", "duration_ms", "deadline", "workdir", "file", "cursor"]
+                    .contains(&key.as_str())
             });
             map.values_mut().for_each(without_times);
         }
@@ -107,7 +109,8 @@ fn a_recorded_agent_is_played_again_without_a_network_a_key_or_a_command() {
     let (was, is) = (recorded.view["run"].as_str().expect("an id"), view["run"].as_str().expect("an id"));
     assert_eq!(comparable(&place, is), comparable(&recorded.place, was));
     let kept = place.json(&["artifacts", is], 0);
-    let names: Vec<&str> = kept.as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
+    let names: Vec<&str> =
+        kept.as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!((names.len(), names.contains(&"one.txt")), (2, true), "{kept:#}");
 }
 
@@ -289,13 +292,15 @@ fn a_test_case_is_answered_by_a_cassette_on_virtual_time() {
     let cases = "cassette: tape\ncases:\n  - {name: noted, input: {what: it}, expect: {output: {json: {summary: noted}}}}\n  \
         - {name: other, input: {what: that}}\n";
     let tests = recorded.place.file("noting.test.yaml", cases);
-    let before: Vec<Vec<u8>> = recorded.files().iter().map(|path| std::fs::read(path).expect("a file")).collect();
+    let before: Vec<Vec<u8>> =
+        recorded.files().iter().map(|path| std::fs::read(path).expect("a file")).collect();
     let told = recorded.place.run(&["test", &tests, "--update"]);
     assert_eq!(told.code, Some(1), "{told:#?}");
     let said = format!("{}{}", told.out, told.err);
     assert!(said.contains("1 passed, 1 failed"), "{said}");
     assert!(said.contains("Note it.") && said.contains("Note that."), "the difference: {said}");
-    let after: Vec<Vec<u8>> = recorded.files().iter().map(|path| std::fs::read(path).expect("a file")).collect();
+    let after: Vec<Vec<u8>> =
+        recorded.files().iter().map(|path| std::fs::read(path).expect("a file")).collect();
     assert!(before == after, "a cassette is left alone");
     assert_eq!(provider.count(), 3, "nobody was asked");
 }
