@@ -6,7 +6,7 @@
 //! tries, stops what it is told to stop, and lets no secret out. It decides nothing about the run: a report
 //! goes to the core, which alone knows what follows from it.
 //!
-//! It stores nothing but artifacts, where its host says, listens to nobody, and calls no MCP server.
+//! It stores nothing but artifacts and cassettes, where its host says, listens to nobody, and calls no MCP server.
 
 mod artifacts;
 mod cassette;

@@ -21,7 +21,7 @@ use wonder_core::task::ActionCall;
 use wonder_core::value::Value;
 
 use crate::artifacts::{ArtifactHandler, TaskArtifacts};
-use crate::cassette::{self, Asked, Asking, Tape, placeholders};
+use crate::cassette::{self, Asked, Asking, Stopping, Tape, placeholders};
 use crate::context::ActionContext;
 use crate::deadline::{Deadline, Stopped};
 use crate::handler::{Registry, TryError, TryResult};
@@ -145,6 +145,7 @@ impl Shared {
                 deadline = of_task.of_action(next.call.action.def.execution.timeout_ms);
             }
             let step = next.call.step.clone();
+            let tried = self.tape_of(job).map(|tape| (tape, next.call.clone(), next.number));
             let (result, spend) = self.attempt(job, next, deadline, (&secrets, &mut *kept)).await;
             let result = match result {
                 Ok(result) => Ok(result),
@@ -160,6 +161,12 @@ impl Shared {
             // What is not performed needs no rest.
             let delay_ms = if self.replay_of(job).is_some() { 0 } else { again.delay_ms };
             if let Err(stopped) = deadline.wait(delay_ms).await {
+                if let Some((tape, call, number)) = &tried
+                    && let Some(handler) = self.handlers.find(&call.action.def.implementation)
+                {
+                    let of = Stopping { job, call, number: number + 1, secrets: &self.secrets };
+                    cassette::record_stop(tape, handler, of, stopped).await;
+                }
                 stop(execution, stopped, job, &Spend::default());
             }
         };

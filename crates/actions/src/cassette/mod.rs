@@ -11,5 +11,5 @@ mod tape;
 
 pub use asking::{Asked, Asking, placeholders};
 pub use directory::NoTape;
-pub(crate) use exchanged::perform;
+pub(crate) use exchanged::{Stopping, perform, record_stop};
 pub use tape::Tape;
