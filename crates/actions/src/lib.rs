@@ -6,9 +6,10 @@
 //! tries, stops what it is told to stop, and lets no secret out. It decides nothing about the run: a report
 //! goes to the core, which alone knows what follows from it.
 //!
-//! It stores nothing but artifacts, where its host says, and listens to nobody.
+//! It stores nothing but artifacts and cassettes, where its host says, and listens to nobody.
 
 mod artifacts;
+mod cassette;
 mod context;
 mod deadline;
 mod handler;
@@ -31,6 +32,7 @@ mod variables;
 mod worker;
 
 pub use artifacts::{ArtifactCatalog, Artifacts, Content, Finding, NewArtifact};
+pub use cassette::{Asked, Asking, NoTape, Tape, placeholders};
 pub use context::ActionContext;
 pub use deadline::{Deadline, Stopped};
 pub use handler::{ActionHandler, Performing, TryError, TryResult};

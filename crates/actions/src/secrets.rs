@@ -15,7 +15,7 @@ use wonder_core::value::Value;
 use crate::redact::Redactor;
 use crate::settings::Secrets;
 
-const ROOT: &str = "secret";
+pub(crate) const ROOT: &str = "secret";
 /// A shorter one may stand in what people type by chance: `postgres` is a poor password and an ordinary word.
 const TYPED_BYTES_MIN: usize = 12;
 

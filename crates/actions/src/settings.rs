@@ -10,6 +10,7 @@ use std::sync::Arc;
 use wonder_core::execution::ReadMutations;
 
 use crate::artifacts::Artifacts;
+use crate::cassette::Tape;
 use crate::handler::ActionHandler;
 use crate::variables::{is_named, is_ordinary};
 
@@ -44,6 +45,8 @@ pub struct Settings {
     pub artifacts: Option<Artifacts>,
     /// The MCP servers that runs of a project may use; any, if the project is not here.
     pub mcp_allowed: BTreeMap<String, Vec<String>>,
+    /// What the tasks of one run ask is recorded here, or answered from here and not performed.
+    pub tape: Option<Arc<Tape>>,
     /// Handlers beside those for `shell`, `http_request`, `llm_call` and `mock`, or in place of them.
     pub handlers: Vec<Arc<dyn ActionHandler>>,
 }
@@ -63,6 +66,7 @@ impl Default for Settings {
             mutations: None,
             artifacts: None,
             mcp_allowed: BTreeMap::new(),
+            tape: None,
             handlers: Vec::new(),
         }
     }

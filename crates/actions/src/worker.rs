@@ -24,6 +24,7 @@ use wonder_core::task::ActionCall;
 use wonder_core::value::Value;
 
 use crate::artifacts::{ArtifactHandler, TaskArtifacts, put_aside};
+use crate::cassette::{self, Asked, Asking, Stopping, Tape, placeholders};
 use crate::context::{ActionContext, Caller};
 use crate::deadline::{Deadline, Stopped};
 use crate::handler::{Registry, TryError, TryResult};
@@ -125,6 +126,14 @@ impl Worker {
         }
     }
 
+    /// What a call asks of the outside, as a cassette has it, where nobody may open files.
+    pub fn asked(&self, call: &ActionCall) -> Result<Asked, Failure> {
+        let Some(handler) = self.0.handlers.find(&call.action.def.implementation) else {
+            return Err(self.0.handlers.unable(&call.action));
+        };
+        handler.asked(&Asking { call, scope: &placeholders(call), workdir: None })
+    }
+
     /// Looks up the secrets that a definition names, so that they are hidden wherever they come from, also in tasks
     /// that do not name them. To be told of every definition before a task of it is performed.
     pub fn learn_secrets(&self, graph: &Graph) {
@@ -181,6 +190,7 @@ impl Shared {
                 deadline = of_task.of_action(next.call.action.def.execution.timeout_ms);
             }
             let step = next.call.step.clone();
+            let tried = self.tape_of(job).map(|tape| (tape, next.call.clone(), next.number));
             let (result, spend) = self.attempt(job, next, deadline, (&secrets, &mut *kept)).await;
             let result = match result {
                 Ok(result) => Ok(result),
@@ -193,7 +203,15 @@ impl Shared {
             let Some(again) = execution.tried(result, &spend) else { continue };
             let text = self.secrets.redactor().hide(note(&again));
             job.sink.line(OutputLine { step, stream: Stream::Note, text });
-            if let Err(stopped) = deadline.wait(again.delay_ms).await {
+            // What is not performed needs no rest.
+            let delay_ms = if self.replay_of(job).is_some() { 0 } else { again.delay_ms };
+            if let Err(stopped) = deadline.wait(delay_ms).await {
+                if let Some((tape, call, number)) = &tried
+                    && let Some(handler) = self.handlers.find(&call.action.def.implementation)
+                {
+                    let of = Stopping { job, call, number: number + 1, secrets: &self.secrets };
+                    cassette::record_stop(tape, handler, of, stopped).await;
+                }
                 stop(execution, stopped, job, &Spend::default());
             }
         };
@@ -207,6 +225,15 @@ impl Shared {
         redactor.hide_outcome(outcome)
     }
 
+    /// What records or answers the tasks of this run.
+    fn tape_of(&self, job: &Job) -> Option<&Arc<Tape>> {
+        self.settings.tape.as_ref().filter(|tape| tape.covers(&job.order.run))
+    }
+
+    fn replay_of(&self, job: &Job) -> Option<&Arc<Tape>> {
+        self.tape_of(job).filter(|tape| tape.is_replay())
+    }
+
     /// One try, and what it spent. A panic in it is an answer like any other.
     async fn attempt(
         &self,
@@ -215,7 +242,12 @@ impl Shared {
         deadline: Deadline<'_>,
         (secrets, kept): (&TaskSecrets, &mut Vec<Artifact>),
     ) -> (TryResult, Spend) {
-        let scope = match ready(deadline, secrets.scope(&call.action, &call.scope)) {
+        let scope = match self.replay_of(job) {
+            // No secret is needed where nothing is performed.
+            Some(_) => Ok(Cow::Owned(placeholders(call))),
+            None => secrets.scope(&call.action, &call.scope),
+        };
+        let scope = match ready(deadline, scope) {
             Ok(scope) => scope,
             Err(error) => return (Err(error), Spend::default()),
         };
@@ -227,8 +259,13 @@ impl Shared {
         let artifacts = TaskArtifacts::new(artifacts, kept);
         let mut context =
             ActionContext { job, secrets, call, scope, deadline, number, spend, stream, artifacts };
-        let result = caught(async { handler.perform(&mut context).result().await }).await;
-        let mut result = result.unwrap_or_else(|panic| Err(panicked(panic).into()));
+        let result = caught(async {
+            match self.tape_of(job) {
+                Some(tape) => cassette::perform(tape, handler, &mut context).await,
+                None => handler.perform(&mut context).result().await,
+            }
+        });
+        let mut result = result.await.unwrap_or_else(|panic| Err(panicked(panic).into()));
         context.finish_stream();
         if let Some(bytes_max) = artifact_above(job, call) {
             result = put_aside(&mut context, result, bytes_max).await;

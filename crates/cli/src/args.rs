@@ -89,7 +89,9 @@ pub(crate) enum Verb {
     wonder run hello.yaml -i who=world -i times:=3\n  \
     wonder run judge.yaml --input @question.json --input draft.style=short\n  \
     wonder run nightly.yaml --detach --label team=docs\n  \
-    wonder run build.yaml -o json | jq .output")]
+    wonder run build.yaml -o json | jq .output\n  \
+    wonder run agent.yaml --record tests/agent    keeps what was asked and answered\n  \
+    wonder run agent.yaml --replay tests/agent    the same again: no network, no key, no cost")]
 pub(crate) struct RunArgs {
     /// The file that defines the workflow, or - for stdin; of several workflows the first is started, and the
     /// others can be called by name, those of further files too
@@ -108,6 +110,20 @@ pub(crate) struct RunArgs {
     /// Something to find the run by
     #[arg(long = "label", value_name = "KEY=VALUE")]
     pub labels: Vec<String>,
+    #[command(flatten)]
+    pub tape: TapeArgs,
+}
+
+/// Whether what is asked of the outside is kept, or answered from what was kept.
+#[derive(Args, Debug)]
+pub(crate) struct TapeArgs {
+    /// Write what models, servers and commands are asked and answer to a cassette: a directory that is empty, not there
+    /// yet, or has the beginning of this run
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["replay", "detach"])]
+    pub record: Option<PathBuf>,
+    /// Answer from a cassette instead: nothing is performed, and a request that it does not have fails
+    #[arg(long, value_name = "DIR", conflicts_with = "detach")]
+    pub replay: Option<PathBuf>,
 }
 
 /// Go on with a run that was paused or interrupted, and follow it
@@ -116,6 +132,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct ResumeArgs {
     /// A run: its id, the beginning or end of it, or `last`
     pub run: String,
+    #[command(flatten)]
+    pub tape: TapeArgs,
     #[command(flatten)]
     pub how: How,
 }
@@ -131,6 +149,8 @@ pub(crate) struct RetryArgs {
     /// Go on with the workflow of this file, if everything that happened fits it
     #[arg(long, value_name = "FILE")]
     pub definition: Option<PathBuf>,
+    #[command(flatten)]
+    pub tape: TapeArgs,
     #[command(flatten)]
     pub how: How,
 }
@@ -195,6 +215,8 @@ pub(crate) struct AnswerArgs {
     /// stdin; without it you are asked
     #[arg(value_name = "ANSWER", allow_negative_numbers = true)]
     pub answer: Vec<String>,
+    #[command(flatten)]
+    pub tape: TapeArgs,
     #[command(flatten)]
     pub how: How,
 }

@@ -20,6 +20,8 @@ const STDIN: &str = "(stdin)";
 pub(crate) enum For {
     /// A run on this machine.
     Run,
+    /// A run that is played from a cassette: it does not matter what this machine can do.
+    Replay,
     /// A look: all of the format, also what this version does not do yet.
     Look,
 }
@@ -38,7 +40,7 @@ pub(crate) fn read(paths: &[PathBuf], purpose: For) -> Result<Reading, Fault> {
         library: &library,
         files: &disk,
         everything,
-        unable: if everything { None } else { Some(&unable) },
+        unable: if purpose == For::Run { Some(&unable) } else { None },
     };
     read_files(files, &around).map_err(|problems| Fault::Definition(Box::new(problems)))
 }

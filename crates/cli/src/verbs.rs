@@ -15,6 +15,7 @@ pub(crate) mod mcp;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod stream;
+pub(crate) mod tape;
 pub(crate) mod tell;
 pub(crate) mod test;
 pub(crate) mod write;

@@ -38,11 +38,12 @@ pub enum ErrorKind {
     OutcomeUnknown,
     InputRequired,
     Cancelled,
+    NotRecorded,
     Internal,
 }
 
 impl ErrorKind {
-    pub const ALL: [ErrorKind; 28] = [
+    pub const ALL: [ErrorKind; 29] = [
         ErrorKind::Timeout,
         ErrorKind::Network,
         ErrorKind::RateLimited,
@@ -70,6 +71,7 @@ impl ErrorKind {
         ErrorKind::OutcomeUnknown,
         ErrorKind::InputRequired,
         ErrorKind::Cancelled,
+        ErrorKind::NotRecorded,
         ErrorKind::Internal,
     ];
 
@@ -102,6 +104,7 @@ impl ErrorKind {
             ErrorKind::OutcomeUnknown => "outcome_unknown",
             ErrorKind::InputRequired => "input_required",
             ErrorKind::Cancelled => "cancelled",
+            ErrorKind::NotRecorded => "not_recorded",
             ErrorKind::Internal => "internal",
         }
     }
@@ -144,6 +147,7 @@ impl ErrorKind {
                 "A tool wants to know something that only a person can say; a gate asks."
             }
             ErrorKind::Cancelled => "It was cancelled.",
+            ErrorKind::NotRecorded => "A cassette that is replayed has no answer to this request.",
             ErrorKind::Internal => "A mistake of Wonder itself.",
         }
     }

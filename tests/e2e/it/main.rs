@@ -4,6 +4,7 @@
 mod agents;
 mod artifacts;
 mod budgets;
+mod cassettes;
 mod clock;
 mod crowd;
 mod damage;

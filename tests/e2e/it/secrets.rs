@@ -1,7 +1,7 @@
 //! Twenty secrets, put wherever a workflow can put one, said back in every form; then everything that was stored and
 //! everything that is shown is searched for them.
 
-mod forms;
+pub(crate) mod forms;
 mod server;
 
 use std::collections::{BTreeMap, BTreeSet};

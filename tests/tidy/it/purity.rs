@@ -40,8 +40,9 @@ const MAY_USE: [(&str, &[(&str, &str)]); 4] = [
 ];
 
 /// Who may know whom.
-const MAY_KNOW: [(&str, &[&str]); 13] = [
+const MAY_KNOW: [(&str, &[&str]); 15] = [
     ("blobs", &[]),
+    ("cassette", &["wonder-core"]),
     ("lang", &[]),
     ("graph", &["wonder-lang"]),
     ("core", &["wonder-graph", "wonder-lang"]),
@@ -51,9 +52,22 @@ const MAY_KNOW: [(&str, &[&str]); 13] = [
     ("engine", &["wonder-core"]),
     ("plan", &["wonder-core"]),
     ("artifacts", &[]),
-    ("actions", &["wonder-artifacts", "wonder-core", "wonder-models"]),
+    ("actions", &["wonder-artifacts", "wonder-cassette", "wonder-core", "wonder-models"]),
+    ("trial", &["wonder-core", "wonder-models", "wonder-sim", "wonder-spec"]),
     ("host", &["wonder-actions", "wonder-artifacts", "wonder-blobs", "wonder-core", "wonder-engine"]),
-    ("cli", &["wonder-actions", "wonder-core", "wonder-engine", "wonder-host", "wonder-plan", "wonder-spec"]),
+    (
+        "cli",
+        &[
+            "wonder-actions",
+            "wonder-cassette",
+            "wonder-core",
+            "wonder-engine",
+            "wonder-host",
+            "wonder-plan",
+            "wonder-spec",
+            "wonder-trial",
+        ],
+    ),
 ];
 
 /// The same for tests that are crates of their own: the checker shares no code with what it checks, only the
@@ -92,7 +106,7 @@ fn what_decides_depends_on_nothing_that_acts() {
 #[test]
 fn the_same_is_banned_in_all_that_decides() {
     let banned = read(&root().join("crates/core/clippy.toml"));
-    for name in ["lang", "graph", "models"] {
+    for name in ["lang", "graph", "models", "cassette"] {
         assert_eq!(read(&root().join(format!("crates/{name}/clippy.toml"))), banned, "{name}");
     }
 }

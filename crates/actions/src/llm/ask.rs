@@ -7,7 +7,9 @@ use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::tools::{Offer, Tool, with_unique_names};
 use wonder_core::graph::{ModelCall, ModelTable, ProfileTexts};
 use wonder_core::limits::OUTPUT_TOKENS_RESERVED;
+use wonder_core::task::ActionCall;
 use wonder_core::template::Template;
+use wonder_core::value::Value;
 use wonder_models::{
     Cache, Effort, Header, KeyChoice, Message, Part, Problem, Provider, Request, Role, Target, ToolChoice,
     Wire, key_for,
@@ -37,31 +39,16 @@ impl<'c> Asked<'c> {
         context: &ActionContext<'c>,
         call: &ModelCall,
     ) -> Result<Asked<'c>, TryError> {
-        let Some((name, profile)) = context.call.profile() else {
-            let why = "no model profile is named: write `model: NAME`, and define it under `models`";
-            return Err(bad_field("model", why).into());
-        };
+        let (name, profile) = profile_of(context.call)?;
         let provider = provider(name, profile)?;
         let target = target(settings, context, (provider, profile), call.table.texts.get(name))?;
         let tools = offered(servers, context, call).await?;
         let mut request = Request {
-            model: profile.model.to_string(),
-            system: system(context, call)?,
-            messages: messages(context, call)?,
-            max_tokens: call.max_tokens,
-            temperature: call.temperature,
-            stop: call.stop.iter().map(ToString::to_string).collect(),
-            reasoning: call.reasoning.map(effort),
-            cache: if call.cache == Caching::Off { Cache::Off } else { Cache::Auto },
-            output_schema: schema(context, call)?,
             tools: tools.iter().map(as_sent).collect(),
-            tool_choice: tool_choice(context, call)?,
             stream: true,
             idempotency_key: Some(context.key()),
-            ..Request::default()
-        }
-        .with_parameters(&profile.parameters)
-        .map_err(|problem| refused(&problem))?;
+            ..filled(context.call, context.scope, call)?
+        };
         // What was reserved is what it may answer at most.
         let bounded = context.order().allowance != Allowance::default();
         let reserved = profile.max_output_tokens.or(bounded.then_some(OUTPUT_TOKENS_RESERVED));
@@ -104,6 +91,30 @@ fn provider(name: &Name, profile: &ModelProfile) -> Result<Provider, Failure> {
     Provider::parse(provider).map_err(|problem| refused(&problem))
 }
 
+fn profile_of(call: &ActionCall) -> Result<(&Name, &ModelProfile), Failure> {
+    let why = "no model profile is named: write `model: NAME`, and define it under `models`";
+    call.profile().ok_or_else(|| bad_field("model", why))
+}
+
+/// What the texts of a call and its profile's parameters ask, whoever is asked: neither tools nor pictures yet.
+pub(super) fn filled(call: &ActionCall, scope: &Value, work: &ModelCall) -> Result<Request, Failure> {
+    let (_, profile) = profile_of(call)?;
+    let request = Request {
+        model: profile.model.to_string(),
+        system: system(call, scope, work)?,
+        messages: messages(call, scope, work)?,
+        max_tokens: work.max_tokens,
+        temperature: work.temperature,
+        stop: work.stop.iter().map(ToString::to_string).collect(),
+        reasoning: work.reasoning.map(effort),
+        cache: if work.cache == Caching::Off { Cache::Off } else { Cache::Auto },
+        output_schema: schema(call, work)?,
+        tool_choice: tool_choice(scope, work)?,
+        ..Request::default()
+    };
+    request.with_parameters(&profile.parameters).map_err(|problem| refused(&problem))
+}
+
 /// The tools that the model is offered, with names that are different from each other.
 async fn offered(
     servers: &Pool,
@@ -122,14 +133,14 @@ async fn offered(
     Ok(with_unique_names(tools))
 }
 
-fn as_sent(tool: &Tool) -> wonder_models::Tool {
+pub(super) fn as_sent(tool: &Tool) -> wonder_models::Tool {
     let (name, description) = (tool.name.clone(), tool.description.clone());
     wonder_models::Tool { name, description, schema: tool.schema.doc().clone() }
 }
 
-fn tool_choice(context: &ActionContext<'_>, call: &ModelCall) -> Result<ToolChoice, Failure> {
-    let Some(template) = &call.tool_choice else { return Ok(ToolChoice::default()) };
-    Ok(ToolChoice::parse(render(template, "tool_choice", context.scope)?.trim()))
+fn tool_choice(scope: &Value, work: &ModelCall) -> Result<ToolChoice, Failure> {
+    let Some(template) = &work.tool_choice else { return Ok(ToolChoice::default()) };
+    Ok(ToolChoice::parse(render(template, "tool_choice", scope)?.trim()))
 }
 
 /// What no provider should see, as a failure of the action.
@@ -173,27 +184,26 @@ fn target(
     Ok(Target { provider, wire: wire.map_err(|problem| refused(&problem))?, base_url, key, headers })
 }
 
-fn system(context: &ActionContext<'_>, call: &ModelCall) -> Result<Option<String>, Failure> {
-    let changed = context.call.overrides.system.as_ref().map(|text| Template::compile(text));
+fn system(call: &ActionCall, scope: &Value, work: &ModelCall) -> Result<Option<String>, Failure> {
+    let changed = call.overrides.system.as_ref().map(|text| Template::compile(text));
     let changed = changed.transpose().map_err(|error| bad_field("system", &error.message))?;
-    let template = changed.as_ref().or(call.system.as_ref());
-    template.map(|template| render(template, "system", context.scope)).transpose()
+    let template = changed.as_ref().or(work.system.as_ref());
+    template.map(|template| render(template, "system", scope)).transpose()
 }
 
 /// Earlier messages, then the prompt, then what responses to failures put behind it.
-fn messages(context: &ActionContext<'_>, call: &ModelCall) -> Result<Vec<Message>, Failure> {
-    let scope = context.scope;
-    let mut messages = match &call.messages {
+fn messages(call: &ActionCall, scope: &Value, work: &ModelCall) -> Result<Vec<Message>, Failure> {
+    let mut messages = match &work.messages {
         None => Vec::new(),
         Some(tree) => {
             let list = tree.render_values(scope).map_err(|error| bad_field("messages", &error.message))?;
             Message::list_from_value(&list).map_err(|problem| refused(&problem))?
         }
     };
-    if let Some(prompt) = &call.prompt {
+    if let Some(prompt) = &work.prompt {
         messages.push(Message::user(render(prompt, "prompt", scope)?));
     }
-    let added = context.call.overrides.append.iter().map(|text| Part::text(format!("\n\n{text}")));
+    let added = call.overrides.append.iter().map(|text| Part::text(format!("\n\n{text}")));
     put_behind(&mut messages, added.collect());
     Ok(messages)
 }
@@ -210,13 +220,10 @@ fn put_behind(messages: &mut Vec<Message>, parts: Vec<Part>) {
 }
 
 /// What the answer has to fit. What its prompt spec requires is checked with it.
-fn schema(
-    context: &ActionContext<'_>,
-    call: &ModelCall,
-) -> Result<Option<wonder_core::schema::Schema>, Failure> {
-    let spec = call.prompt_spec.as_ref();
+fn schema(call: &ActionCall, work: &ModelCall) -> Result<Option<wonder_core::schema::Schema>, Failure> {
+    let spec = work.prompt_spec.as_ref();
     if let Some((spec, requires)) = spec.and_then(|spec| Some((spec, spec.requires.as_ref()?))) {
-        let input = context.call.scope.get("input").unwrap_or(&context.call.scope);
+        let input = call.scope.get("input").unwrap_or(&call.scope);
         requires.check(input).map_err(|violations| {
             let all: Vec<String> = violations.iter().map(ToString::to_string).collect();
             let message =
@@ -224,5 +231,5 @@ fn schema(
             Failure::new(ErrorKind::ContractViolation, message)
         })?;
     }
-    Ok(call.answer_schema().cloned())
+    Ok(work.answer_schema().cloned())
 }

@@ -9,6 +9,7 @@ mod ask;
 mod bill;
 mod images;
 mod rate;
+mod recorded;
 mod send;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use wonder_core::command::TaskOrder;
 use wonder_core::cost::{Allowance, Spend};
 use wonder_core::def::{Implementation, Name, OnViolation, Sampling};
+use wonder_core::error::Failure;
 use wonder_core::graph::{ModelCall, ModelTable, Work};
 use wonder_core::limits::SAMPLING_BYTES_MAX;
 use wonder_core::reserve::{sampled_call, worst_call};
@@ -23,9 +25,10 @@ use wonder_core::task::ActionCall;
 use wonder_models::{CallFailure, FailureKind, Reply, Request, encode};
 
 use ask::Asked;
-pub(crate) use images::picture_type;
+pub(crate) use images::{BYTES_MAX as PICTURE_BYTES_MAX, picture_type};
 use rate::Rates;
 
+use crate::cassette::{self, Asking};
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing, TryError, TryResult};
 use crate::http::Clients;
@@ -121,6 +124,13 @@ impl ActionHandler for LlmHandler {
         Performing::pending(
             async move { deadline.limit(self.call(context, call)).await.map_err(TryError::from)? },
         )
+    }
+
+    fn asked(&self, asking: &Asking<'_>) -> Result<cassette::Asked, Failure> {
+        let Some(Work::LlmCall(call)) = &asking.call.action.work else {
+            unreachable!("only model calls come here")
+        };
+        recorded::asked(asking, call).map(cassette::Asked::Outside)
     }
 
     fn worst_case(&self, order: &TaskOrder, call: &ActionCall) -> Allowance {

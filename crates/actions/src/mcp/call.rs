@@ -17,6 +17,7 @@ use super::calls::{Said, UnderWay};
 use super::connect::{Connection, chain};
 use super::filled::Filled;
 use super::{McpHandler, content, sampling, tools};
+use crate::cassette::Asking;
 use crate::context::ActionContext;
 use crate::handler::{TryError, TryResult};
 use crate::texts::{bad_field, render};
@@ -46,17 +47,7 @@ pub(super) async fn perform(
     context: &mut ActionContext<'_>,
     call: &McpCall,
 ) -> TryResult {
-    let scope = context.scope;
-    let server: Name = render(&call.server, "server", scope)?.trim().into();
-    let tool = render(&call.tool, "tool", scope)?.trim().to_owned();
-    let arguments = match &call.arguments {
-        None => Value::empty_map(),
-        Some(tree) => tree.render_values(scope).map_err(|error| bad_field("arguments", &error.message))?,
-    };
-    if arguments.as_map().is_none() {
-        let why = format!("expected a map, found {}", arguments.type_name());
-        return Err(bad_field("arguments", &why).into());
-    }
+    let (server, tool, arguments) = texts(call, context.scope)?;
     let spec = Filled::named(&handler.pool.settings, &call.table, &server)?;
     let filled = Filled::of(&context.caller(), spec, &call.table.project)?;
     let connection = handler.pool.connection(&context.caller(), &filled).await?;
@@ -79,6 +70,36 @@ pub(super) async fn perform(
     }
     let message = format!("the MCP server `{}` asked more than {ROUNDS_MAX} times", made.server);
     Err(TryError::answered(Failure::new(ErrorKind::ToolFailed, message)))
+}
+
+/// The server, the tool and its arguments.
+fn texts(call: &McpCall, scope: &Value) -> Result<(Name, String, Value), Failure> {
+    let server: Name = render(&call.server, "server", scope)?.trim().into();
+    let tool = render(&call.tool, "tool", scope)?.trim().to_owned();
+    let arguments = match &call.arguments {
+        None => Value::empty_map(),
+        Some(tree) => tree.render_values(scope).map_err(|error| bad_field("arguments", &error.message))?,
+    };
+    match arguments.as_map() {
+        Some(_) => Ok((server, tool, arguments)),
+        None => Err(bad_field("arguments", &format!("expected a map, found {}", arguments.type_name()))),
+    }
+}
+
+/// What a cassette knows a call by: what people have answered to it so far is a part of what is asked.
+pub(super) fn asked(asking: &Asking<'_>, call: &McpCall) -> Result<Value, Failure> {
+    let (server, tool, arguments) = texts(call, asking.scope)?;
+    let mut asked = Value::map([
+        ("server", Value::String(server)),
+        ("tool", Value::from(tool)),
+        ("arguments", arguments),
+    ]);
+    let answers = &asking.call.overrides.answers;
+    if !answers.is_empty() {
+        let answers = answers.iter().map(|answered| answered.answer.clone());
+        asked.set_path(&["answers".into()], Value::list(answers));
+    }
+    Ok(asked)
 }
 
 /// How far a request got.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use wonder_core::command::TaskOrder;
 use wonder_core::cost::Allowance;
+use wonder_core::error::Failure;
 use wonder_core::graph::Work;
 use wonder_core::reserve::{worst_action, worst_call};
 use wonder_core::task::ActionCall;
@@ -31,6 +32,7 @@ pub(crate) use by_hand::lone_call;
 pub(crate) use pool::Pool;
 pub use tools::ListedTool;
 
+use crate::cassette::{Asked, Asking};
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing};
 use crate::llm::{LlmHandler, within_reserved};
@@ -58,6 +60,13 @@ impl ActionHandler for McpHandler {
             unreachable!("only calls of tools come here")
         };
         Performing::pending(call::perform(self, context, call))
+    }
+
+    fn asked(&self, asking: &Asking<'_>) -> Result<Asked, Failure> {
+        let Some(Work::McpTool(call)) = &asking.call.action.work else {
+            unreachable!("only calls of tools come here")
+        };
+        call::asked(asking, call).map(Asked::Outside)
     }
 
     fn worst_case(&self, order: &TaskOrder, call: &ActionCall) -> Allowance {

@@ -31,6 +31,7 @@ use process::Ended;
 pub(crate) use stays::{Opened, Stays, StaysSpec};
 
 use crate::artifacts::{OutFolder, keep_left};
+use crate::cassette::{Asked, Asking};
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing, TryError, TryResult};
 use crate::json;
@@ -84,6 +85,13 @@ impl ActionHandler for ShellHandler {
             unreachable!("only commands come here")
         };
         Performing::pending(self.run(context, shell))
+    }
+
+    fn asked(&self, asking: &Asking<'_>) -> Result<Asked, Failure> {
+        let Some(Work::Shell(shell)) = &asking.call.action.work else {
+            unreachable!("only commands come here")
+        };
+        plan::asked(asking.scope, shell).map(Asked::Outside)
     }
 }
 
