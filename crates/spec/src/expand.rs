@@ -154,6 +154,10 @@ fn action(action: &mut Object) {
     if matches!(implementation.get_mut("title"), Some(Item::Plain(_))) {
         implementation.remove("title");
     }
+    // A form is a schema, or an expression that gives one.
+    if let Some(form) = implementation.remove("form_from") {
+        implementation.insert("form", form);
+    }
     for outcome in implementation.objects_mut("outcomes") {
         if let Some(usage) = outcome.object_mut("usage") {
             dollars(usage, "usd_micros", "cost_usd");

@@ -5,6 +5,7 @@
 //! is the reader's business: the core hands a [`Spot`] back and never looks inside it.
 
 mod action;
+mod mock;
 mod model;
 mod policy;
 mod task;
@@ -13,6 +14,7 @@ mod tool;
 mod workflow;
 
 pub use action::*;
+pub use mock::{Mock, MockError, MockOutcome, MockUsage};
 pub use model::*;
 pub use policy::*;
 pub use task::*;
