@@ -20,7 +20,7 @@ use crate::view::words::count;
 
 /// What is asked is recorded and answered by whoever performs tasks.
 pub(crate) async fn refuse_elsewhere(session: &Session, connection: &Connection) -> Result<(), Fault> {
-    let Some(process) = connection.owner().await.filter(|_| session.tape().is_some()) else { return Ok(()) };
+    let Some(process) = connection.owner().filter(|_| session.tape().is_some()) else { return Ok(()) };
     let message = format!(
         "process {process} owns the database and performs its tasks, so that nothing can be recorded or replayed here"
     );
