@@ -89,7 +89,12 @@ pub(crate) const PROJECT_SETTINGS: [Known; 4] = [
 ];
 
 /// Variables that are read beside those of the settings.
-pub(crate) const VARIABLES: [(&str, &str, &str); 6] = [
+pub(crate) const VARIABLES: [(&str, &str, &str); 7] = [
+    (
+        "WONDER_MCP_SERVER",
+        "Set for programs that are MCP servers: by it they are found and ended should wonder be killed.",
+        "",
+    ),
     ("NO_COLOR", "If it is set to anything, nothing is coloured.", "NO_COLOR=1 wonder show last"),
     (
         "TERM",

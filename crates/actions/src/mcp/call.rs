@@ -14,7 +14,7 @@ use wonder_core::value::Value;
 
 use super::asks::{Answers, GoesOn, Stopped, elicitation, required};
 use super::calls::{Said, UnderWay};
-use super::connect::{Connection, chain};
+use super::connect::{Connection, asked};
 use super::filled::Filled;
 use super::{McpHandler, content, sampling, tools};
 use crate::cassette::Asking;
@@ -295,10 +295,7 @@ impl Made<'_> {
     async fn broke(&self, connection: &Connection, error: &ServiceError) -> Failure {
         connection.is_broken_now();
         let how = connection.how_it_ended().await;
-        let why = match error {
-            ServiceError::TransportClosed => "it is gone".to_owned(),
-            error => chain(error),
-        };
+        let why = asked(error);
         let message =
             format!("the MCP server `{}` broke off during `{}`: {why}{how}", self.server, self.tool);
         Failure::new(ErrorKind::Network, message)

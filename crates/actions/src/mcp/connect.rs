@@ -10,6 +10,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, RoleClient, RunningService,
+    ServiceError,
 };
 use rmcp::transport::IntoTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -139,7 +140,8 @@ async fn by_pipes(
             let status =
                 process.ended().await.map(|status| format!(", it ended ({status})")).unwrap_or_default();
             let said = calls.last_line().map(|line| format!("; it said: {line}")).unwrap_or_default();
-            let message = format!("the MCP server `{}` did not start: {error}{status}{said}", filled.name);
+            let message =
+                format!("the MCP server `{}` did not start: {}{status}{said}", filled.name, greeted(&error));
             Err(Failure::new(ErrorKind::Network, message).into())
         }
     }
@@ -186,12 +188,12 @@ async fn by_address(
 }
 
 fn unreached(error: &ClientInitializeError) -> Failure {
-    Failure::new(ErrorKind::Network, format!("the MCP server cannot be reached: {}", chain(error)))
+    Failure::new(ErrorKind::Network, format!("the MCP server cannot be reached: {}", greeted(error)))
 }
 
 /// What no other greeting would change.
 fn hopeless(error: &ClientInitializeError) -> Option<Failure> {
-    let text = chain(error);
+    let text = greeted(error);
     if error.is_authorization_required() || text.contains("401") || text.contains("403") {
         let message = format!("the MCP server does not accept who asks: {text}; check its `headers`");
         return Some(Failure::new(ErrorKind::Auth, message));
@@ -201,8 +203,26 @@ fn hopeless(error: &ClientInitializeError) -> Option<Failure> {
     refused.then(|| Failure::new(ErrorKind::ContractViolation, text))
 }
 
+/// Why a greeting failed, without the names of what is in between.
+fn greeted(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => chain(&*error.error),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => greeted(fallback),
+        error => chain(error),
+    }
+}
+
+/// The same of a request.
+pub(super) fn asked(error: &ServiceError) -> String {
+    match error {
+        ServiceError::TransportClosed => "it is gone".to_owned(),
+        ServiceError::TransportSend(error) => chain(&*error.error),
+        error => chain(error),
+    }
+}
+
 /// An error with all that is behind it.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut at = error.source();
     while let Some(source) = at {

@@ -11,7 +11,7 @@ use wonder_core::problem::nearest;
 use wonder_core::schema::Schema;
 use wonder_core::value::Value;
 
-use super::connect::{Connection, chain};
+use super::connect::{Connection, asked};
 use super::filled::Filled;
 use crate::deadline::Deadline;
 use crate::handler::TryError;
@@ -111,7 +111,7 @@ async fn unlisted(connection: &Connection, filled: &Filled, error: &ServiceError
     }
     connection.is_broken_now();
     let how = connection.how_it_ended().await;
-    let message = format!("the MCP server `{}` did not list its tools: {}{how}", filled.name, chain(error));
+    let message = format!("the MCP server `{}` did not list its tools: {}{how}", filled.name, asked(error));
     Failure::new(ErrorKind::Network, message)
 }
 
