@@ -9,7 +9,7 @@ import sqlite3
 
 from dbos import DBOS, SetWorkflowID
 from pydantic_ai import Agent
-from pydantic_ai.durable_exec.dbos import DBOSAgent
+from pydantic_ai.durable_exec.dbos import DBOSDurability
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.usage import UsageLimits
@@ -28,7 +28,7 @@ DBOS(config={
     "executor_id": "bench",
 })
 provider = OpenAIProvider(base_url=f"{common.URL}/v1", api_key=common.KEY)
-agent = Agent(OpenAIChatModel("scripted", provider=provider), name="bench")
+agent = Agent(OpenAIChatModel("scripted", provider=provider), name="bench", capabilities=[DBOSDurability()])
 
 
 @agent.tool_plain
@@ -39,13 +39,13 @@ async def note(text: str) -> str:
     return await asyncio.to_thread(common.noted) if common.REACHED else common.noted()
 
 
-durable = DBOSAgent(agent)
+@DBOS.workflow()
+async def run():
+    return (await agent.run(common.PROMPT, usage_limits=UsageLimits(request_limit=None))).output
+
+
 DBOS.launch()
 loop = asyncio.new_event_loop()
-
-
-async def run():
-    return await durable.run(common.PROMPT, usage_limits=UsageLimits(request_limit=None))
 
 
 async def crowd(agents):

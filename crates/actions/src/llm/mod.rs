@@ -49,7 +49,7 @@ impl LlmHandler {
         let passed = self.rates.pass(context, &asked, estimate).await?;
         context.spend.calls = 1;
         context.spend.model_used = Some(asked.name.clone());
-        let answer = send::send(self, context, &exchange).await;
+        let answer = send::send(self, context, exchange).await;
         if matches!(&answer, Err(error) if send::is_unsent(error)) {
             context.spend = Default::default();
         }
