@@ -224,7 +224,7 @@ async fn heard(engine: &Connection, run: &str, turns: usize) -> Vec<f64> {
             break;
         }
         after = heard.cursor;
-        let sent = heard.pieces.iter().filter_map(|piece| piece.text.parse::<u128>().ok());
+        let sent = heard.pieces.iter().filter_map(|piece| piece.text.split_once(' ')?.0.parse::<u128>().ok());
         all.extend(sent.map(|sent| now.saturating_sub(sent) as f64 / 1_000.0));
     }
     all.sort_by(f64::total_cmp);

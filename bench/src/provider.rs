@@ -44,8 +44,8 @@ pub(crate) fn short_script() -> String {
 pub(crate) fn stamped_script(turns: usize) -> String {
     let call = json!({"tool": "note", "arguments": {"text": "so far"}});
     script(&[
-        json!({"when": {"turn": turns}, "text": "{now}", "delay_ms": 5}),
-        json!({"text": "{now}", "delay_ms": 5, "tool_calls": [call]}),
+        json!({"when": {"turn": turns}, "text": "{now} it was", "delay_ms": 5}),
+        json!({"text": "{now} it was", "delay_ms": 5, "tool_calls": [call]}),
     ])
 }
 

@@ -22,6 +22,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::ListenerExt as _;
 use http_body::Frame;
 use serde_json::{Value as Json, json};
 use tokio::net::TcpListener;
@@ -74,6 +75,8 @@ pub async fn serve(listener: TcpListener, script: Script) -> io::Result<()> {
         .fallback(ask)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(served);
+    // A piece of text is on its way when it is said, as with the real ones, and waits for nobody's acknowledgement.
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     axum::serve(listener, router).await
 }
 
