@@ -10,7 +10,7 @@ import platform
 from dataclasses import dataclass
 from statistics import median
 
-from common import PEERS, SCALE
+from common import PEERS, ROOT, SCALE
 from install import versions_text
 from ours import PARKED
 from workloads import TIMES
@@ -154,7 +154,7 @@ def agents_table():
         ("kill -9 in the middle of a tool: turns paid again", lambda at: at.get("paid_again")),
         ("raw commit beside it, ms", lambda at: at.get("raw_ms")),
     ]
-    yield from ["## Agents", "", AGENTS_READING, ""]
+    yield from ["## Agents", "", AGENTS_READING, f"Measured on {date_of(path)}.", ""]
     yield line(["", *(AGENT_TITLES[name] for name in names)])
     yield line(["---"] * (len(names) + 1))
     for label, figure in rows:
@@ -164,6 +164,26 @@ def agents_table():
     for name in names:
         for work, reason in measured[name]["failures"].items():
             yield f"- {AGENT_TITLES[name]}, {work}: {' '.join(reason.split())}"
+
+
+def own_agents_table(path):
+    """What our own benchmark says of agents: those without a peer to compare with are here too."""
+    measured = json.loads(path.read_text()) if path.exists() else []
+    named = [figure for figure in measured if figure["name"].startswith(("W8 agent", "W10", "text"))]
+    if not named:
+        return
+    yield from [f"Ours alone, with 200 turns and 500 agents (`make bench`, {date_of(path)}):", ""]
+    yield line(["", "", "target"])
+    yield line(["---"] * 3)
+    for figure in named:
+        missed = "" if figure["holds"] else " **missed**"
+        cell = f"{number(figure['value'])} {figure['unit']}".strip()
+        yield line([figure["name"], cell, figure["target"].replace("-", "") + missed])
+    yield ""
+
+
+def date_of(path):
+    return f"{datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
 def over(figures, name):
@@ -232,7 +252,7 @@ def write(path, peers, ours, results):
         f"Written by `make bench-peers` on {today}. {machine()}.", small,
         *main_table(peers, ours.figures, results), "",
         "## The peers", "", *peers_table(peers, results, ours.measured), "",
-        *agents_table(),
+        *agents_table(), *own_agents_table(ROOT / "target/bench.json"),
         "## What failed", "", *failures(peers, results), "",
         "## How to read this", "", READING.format(w4=ours.w4_way), "",
     ]
