@@ -51,15 +51,16 @@ soak:
 
 # What the engine costs, beside the raw limits of the same run; then the core alone, as things grow.
 bench:
-	cargo build --quiet --release -p wonder-cli -p wonder-bench
+	cargo build --quiet --release -p wonder-cli -p wonder-bench -p wonder-modelserver
 	target/release/wonder-bench --json target/bench.json
 	cargo run --quiet --release -p wonder-sim -- scale
 
-# The same work on the peers, installed into target/peers; writes bench/RESULTS.md. About 25 minutes.
+# The same work on the peers, installed into target/peers; writes bench/RESULTS.md. About 30 minutes.
 bench-peers:
-	cargo build --quiet --release -p wonder-cli -p wonder-bench
+	cargo build --quiet --release -p wonder-cli -p wonder-bench -p wonder-modelserver
 	mkdir -p target/peers/data
 	target/release/wonder-bench --dir target/peers/data --json target/bench.json w1 w2 w3 w4 w5 w6 start
+	python3 -B bench/peers/agents.py
 	python3 -B bench/peers/run.py
 
 # The bodies that are sent to model providers against the types of their own libraries as they are today; `make test` has

@@ -92,7 +92,7 @@ impl LlmHandler {
         let before = context.spend.clone();
         let mut spend = Spend { calls: 1, model_used: Some(asked.name.clone()), ..Spend::default() };
         context.spend.add(&spend);
-        let answer = send::send(self, context, &exchange).await;
+        let answer = send::send(self, context, exchange).await;
         if matches!(&answer, Err(error) if send::is_unsent(error)) {
             context.spend = before;
             return answer;
