@@ -4,9 +4,7 @@
 //! Each is a process of its own (`wonder-bench part NAME …`), so that memory and processor time are those of this work.
 
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::task::{Context, Poll, Waker};
 use std::time::{Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -88,11 +86,7 @@ impl Marker {
 
     fn mark(&self) {
         let Some(engine) = self.engine.get().and_then(Weak::upgrade) else { return };
-        // Nobody holds it for longer than a moment, and never while tasks are performed.
-        let Poll::Ready(written) = pin!(engine.written()).poll(&mut Context::from_waker(Waker::noop()))
-        else {
-            return;
-        };
+        let written = engine.written();
         let at_ms = self.began.elapsed().as_secs_f64() * 1_000.0;
         let mark = Mark { cpu_ms: cpu_ms(), at_ms, bytes: written.bytes, commits: written.commits };
         self.marks.lock().expect("whole").push(mark);
@@ -158,7 +152,7 @@ pub(crate) async fn crowd(base: &Path, url: &str, agents: usize) -> Crowd {
     // The workflow is known, and a connection open, as in a server that has been up for a while.
     run(&host.engine, &file).await;
     let (began, cpu, before) = (Instant::now(), cpu_ms(), rss_mb("self"));
-    let commits = host.engine.written().await.commits;
+    let commits = host.engine.written().commits;
     let all: Vec<_> = (0..agents)
         .map(|_| {
             let (engine, file) = (host.engine.clone(), file.clone());
@@ -175,7 +169,7 @@ pub(crate) async fn crowd(base: &Path, url: &str, agents: usize) -> Crowd {
         seconds: began.elapsed().as_secs_f64(),
         cpu_ms: cpu_ms() - cpu,
         growth_mb: peak_mb() - before,
-        commits: host.engine.written().await.commits - commits,
+        commits: host.engine.written().commits - commits,
     };
     host.close().await;
     crowd

@@ -87,7 +87,7 @@ fn texts(call: &McpCall, scope: &Value) -> Result<(Name, String, Value), Failure
 }
 
 /// What a cassette knows a call by: what people have answered to it so far is a part of what is asked.
-pub(super) fn asked(asking: &Asking<'_>, call: &McpCall) -> Result<Value, Failure> {
+pub(super) fn for_cassette(asking: &Asking<'_>, call: &McpCall) -> Result<Value, Failure> {
     let (server, tool, arguments) = texts(call, asking.scope)?;
     let mut asked = Value::map([
         ("server", Value::String(server)),

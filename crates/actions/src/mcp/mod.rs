@@ -66,7 +66,7 @@ impl ActionHandler for McpHandler {
         let Some(Work::McpTool(call)) = &asking.call.action.work else {
             unreachable!("only calls of tools come here")
         };
-        call::asked(asking, call).map(Asked::Outside)
+        call::for_cassette(asking, call).map(Asked::Outside)
     }
 
     fn worst_case(&self, order: &TaskOrder, call: &ActionCall) -> Allowance {
