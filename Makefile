@@ -17,10 +17,20 @@ test: tools
 	cargo test --workspace
 
 # What tests need beside Rust: bubblewrap, for the sandbox; faketime, to set a clock that nobody else sees; ip, unshare
-# and setpriv, for a network of their own and to be somebody else.
+# and setpriv, for a network of their own and to be somebody else; aimock, a double of model providers, and the providers'
+# own Python libraries, for the types of what is sent to them; MCP servers from npm and PyPI. All of pinned versions.
+PROVIDER_TYPES = openai==3.51.0 anthropic==2.9.0 google-genai==3.3.0
+NPM = npm ci --silent --no-audit --no-fund --ignore-scripts --prefix
 tools:
 	for tool in bwrap faketime ip unshare setpriv; do command -v $$tool >/dev/null || missing=1; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq bubblewrap faketime iproute2 util-linux; }
+	test -d tests/providers/node_modules/@copilotkit/aimock || $(NPM) tests/providers
+	test "$$(cat target/model-bodies/versions 2>/dev/null)" = "$(PROVIDER_TYPES)" || { \
+	python3 -m venv target/model-bodies && target/model-bodies/bin/pip install --quiet $(PROVIDER_TYPES) && \
+	echo "$(PROVIDER_TYPES)" > target/model-bodies/versions; }
+	test -d tests/e2e/npm/node_modules || $(NPM) tests/e2e/npm
+	test -x target/mcp-servers/bin/mcp-server-time || { python3 -m venv target/mcp-servers && \
+	target/mcp-servers/bin/pip install --quiet -r tests/e2e/npm/requirements.txt; }
 
 # The fast part of `make test`, for while you work.
 check:
@@ -41,22 +51,24 @@ soak:
 
 # What the engine costs, beside the raw limits of the same run; then the core alone, as things grow.
 bench:
-	cargo build --quiet --release -p wonder-cli -p wonder-bench
+	cargo build --quiet --release -p wonder-cli -p wonder-bench -p wonder-modelserver
 	target/release/wonder-bench --json target/bench.json
 	cargo run --quiet --release -p wonder-sim -- scale
 
-# The same work on the peers, installed into target/peers; writes bench/RESULTS.md. About 25 minutes.
+# The same work on the peers, installed into target/peers; writes bench/RESULTS.md. About 30 minutes.
 bench-peers:
-	cargo build --quiet --release -p wonder-cli -p wonder-bench
+	cargo build --quiet --release -p wonder-cli -p wonder-bench -p wonder-modelserver
 	mkdir -p target/peers/data
 	target/release/wonder-bench --dir target/peers/data --json target/bench.json w1 w2 w3 w4 w5 w6 start
+	python3 -B bench/peers/agents.py
 	python3 -B bench/peers/run.py
 
-# The bodies that are sent to model providers against the types of their own libraries, as they are today. Needs PyPI.
+# The bodies that are sent to model providers against the types of their own libraries as they are today; `make test` has
+# those of PROVIDER_TYPES. Needs PyPI.
 model-bodies:
-	python3 -m venv target/model-bodies
-	target/model-bodies/bin/pip install --quiet --upgrade openai anthropic google-genai
-	target/model-bodies/bin/python -B scripts/check-model-bodies.py
+	python3 -m venv target/model-bodies-today
+	target/model-bodies-today/bin/pip install --quiet --upgrade openai anthropic google-genai
+	target/model-bodies-today/bin/python -B scripts/check-model-bodies.py
 
 fmt:
 	cargo fmt --all

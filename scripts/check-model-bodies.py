@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the bodies that the codecs send (crates/models/tests/it/golden) against the types of the providers' own
-libraries: every field known, every value of its type. Sends nothing. `make model-bodies` installs the libraries."""
+"""Holds the bodies that the codecs send against the types of the providers' own libraries: every field known, every
+value of its type. Sends nothing. Takes directories of files `NAME.FORMAT.json` that have a `body`; without any, those
+of crates/models/tests/it/golden. `make tools` installs the libraries."""
 
 import json
 import sys
@@ -122,9 +123,12 @@ def check(path):
 
 
 def main():
-    paths = sorted(GOLDEN.glob("*.json"))
-    if not paths:
-        sys.exit(f"{GOLDEN} has no bodies")
+    paths = []
+    for folder in [Path(argument) for argument in sys.argv[1:]] or [GOLDEN]:
+        found = sorted(folder.glob("*.json"))
+        if not found:
+            sys.exit(f"{folder} has no bodies")
+        paths += found
     wrong = 0
     for path in paths:
         found = check(path)

@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 IN_FLIGHT = 64
 CRASHED = "crash"
 RESULT = {"text": "a result of about a hundred bytes, as a small step of an agent would return it here", "n": 7}
+# Actions that return figures by name.
+FIGURES = ("turns", "crowd", "finish")
 SIDE = os.environ.get("PEERS_SIDE")
 
 
@@ -47,7 +49,7 @@ def background(call):
 
 
 def serve(actions):
-    """Answers until the runner closes our input. Only what "latency" returns is answered beside the seconds."""
+    """Answers until the runner closes our input: the seconds, what "latency" returns, and figures by name."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     answers.write('{"ready": true}\n')
@@ -59,6 +61,8 @@ def serve(actions):
             answer = {"seconds": time.perf_counter() - began}
             if request["do"] == "latency":
                 answer["ms"] = done
+            elif isinstance(done, dict) and request["do"] in FIGURES:
+                answer |= done
         except Exception as problem:
             traceback.print_exc()
             answer = {"error": f"{type(problem).__name__}: {problem}"[:300]}

@@ -16,6 +16,11 @@ VERSIONS = {
     "langgraph": {"langgraph": "1.2.20", "langgraph-checkpoint-sqlite": "3.1.2"},
     "dbos": {"dbos": "3.3.0"},
     "temporal": {"cli": "1.9.1", "server": "1.32.0", "go sdk": "1.47.0"},
+    "langgraph-agent": {
+        "langgraph": "1.2.20", "langgraph-checkpoint-sqlite": "3.1.2", "langgraph-prebuilt": "1.1.2",
+        "langchain-core": "1.7.2", "langchain-openai": "1.7.3", "openai": "3.51.0",
+    },
+    "pydantic-agent": {"pydantic-ai-slim[dbos,openai]": "2.66.0", "dbos": "3.3.0", "openai": "3.51.0"},
 }
 # The Temporal server alone takes five minutes of two cores.
 MINUTES = 30
@@ -78,6 +83,8 @@ INSTALLERS = {
     "restate": restate,
     "langgraph": python_packages,
     "dbos": python_packages,
+    "langgraph-agent": python_packages,
+    "pydantic-agent": python_packages,
     "temporal": temporal,
 }
 

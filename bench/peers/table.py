@@ -4,12 +4,13 @@ Says what failed and why, and never fills a gap with a guess. No names or paths 
 """
 
 import datetime
+import json
 import os
 import platform
 from dataclasses import dataclass
 from statistics import median
 
-from common import SCALE
+from common import PEERS, ROOT, SCALE
 from install import versions_text
 from ours import PARKED
 from workloads import TIMES
@@ -130,6 +131,65 @@ def peers_table(peers, results, measured):
         yield line([peer.title, *about, parked, result["measured"]])
 
 
+def agents_table():
+    """What agents.py measured, each figure beside the bare client of the same moment; nothing if it was not run."""
+    path = PEERS / "agents.json"
+    if not path.exists():
+        return
+    measured = json.loads(path.read_text())
+    names = [name for name in AGENT_TITLES if name in measured]
+    turns, agents = (next(iter(measured.values()))[key] for key in ("turns", "agents"))
+    rows = [
+        ("W8 turn 10, ms over the bare call", lambda at: over(at, "at_ms_10")),
+        (f"... turn {turns}", lambda at: over(at, f"at_ms_{turns}")),
+        ("W8 CPU of turn 10, ms over the bare client's", lambda at: over(at, "cpu_ms_10")),
+        (f"... of turn {turns}", lambda at: over(at, f"cpu_ms_{turns}")),
+        ("W8 KB stored by turn 10", lambda at: [value / 1_024 for value in at.get("bytes_10", [])]),
+        (f"... by turn {turns}", lambda at: [value / 1_024 for value in at.get(f"bytes_{turns}", [])]),
+        (f"W10 with {agents} agents, turns/s", lambda at: at.get("rate")),
+        ("... of bare clients in the same moment", lambda at: at.get("rate_bare")),
+        ("... ms a turn over them", lambda at: at.get("over_ms")),
+        ("... CPU ms a turn", lambda at: at.get("cpu_ms")),
+        ("... memory, MB more than idle", lambda at: at.get("growth_mb")),
+        ("kill -9 in the middle of a tool: turns paid again", lambda at: at.get("paid_again")),
+        ("raw commit beside it, ms", lambda at: at.get("raw_ms")),
+    ]
+    yield from ["## Agents", "", AGENTS_READING, f"Measured on {date_of(path)}.", ""]
+    yield line(["", *(AGENT_TITLES[name] for name in names)])
+    yield line(["---"] * (len(names) + 1))
+    for label, figure in rows:
+        cells = [figure(measured[name][FIGURES]) for name in names]
+        yield line([label, *(number(median(values)) if values else "-" for values in cells)])
+    yield ""
+    for name in names:
+        for work, reason in measured[name]["failures"].items():
+            yield f"- {AGENT_TITLES[name]}, {work}: {' '.join(reason.split())}"
+
+
+def own_agents_table(path):
+    """What our own benchmark says of agents: those without a peer to compare with are here too."""
+    measured = json.loads(path.read_text()) if path.exists() else []
+    named = [figure for figure in measured if figure["name"].startswith(("W8 agent", "W10", "text"))]
+    if not named:
+        return
+    yield from [f"Ours alone, with 200 turns and 500 agents (`make bench`, {date_of(path)}):", ""]
+    yield line(["", "", "target"])
+    yield line(["---"] * 3)
+    for figure in named:
+        missed = "" if figure["holds"] else " **missed**"
+        cell = f"{number(figure['value'])} {figure['unit']}".strip()
+        yield line([figure["name"], cell, figure["target"].replace("-", "") + missed])
+    yield ""
+
+
+def date_of(path):
+    return f"{datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.timezone.utc):%Y-%m-%d %H:%M} UTC"
+
+
+def over(figures, name):
+    return [own - bare for own, bare in zip(figures.get(name, []), figures.get(f"{name}_bare", []))]
+
+
 def failures(peers, results):
     found = [
         f"- {peer.title}, {work}: {' '.join(reason.split())}"
@@ -138,6 +198,19 @@ def failures(peers, results):
     ]
     return found or ["None."]
 
+
+AGENT_TITLES = {
+    "wonder": "Wonder",
+    "langgraph_agent": "LangGraph, SQLite, durability sync",
+    "pydantic_agent": "Pydantic AI on DBOS, SQLite",
+}
+AGENTS_READING = """\
+One scripted model server for all, a process of its own. W8: one agent whose conversation grows by 8 KB a turn, one call
+of a tool a turn that does nothing. W10: agents at once, ten turns and twenty calls each. The bare client keeps nothing,
+sends the same conversations and reads the same answers; "over" is against it, in the same moment. Medians of three, the
+kill once. Bytes are what a turn adds to the database: ours by its own count, the others' in whole pages. LangGraph
+(its prebuilt agent, langchain-openai) streams from the server as we do; Pydantic AI asks for whole answers, which costs
+it less. DBOS because it is the durable backend of Pydantic AI that needs no server, as SQLite needs none."""
 
 READING = """\
 - The disk is shared and noisy: the raw commit (one row, SQLite WAL, synchronous FULL) is measured before and after
@@ -179,6 +252,7 @@ def write(path, peers, ours, results):
         f"Written by `make bench-peers` on {today}. {machine()}.", small,
         *main_table(peers, ours.figures, results), "",
         "## The peers", "", *peers_table(peers, results, ours.measured), "",
+        *agents_table(), *own_agents_table(ROOT / "target/bench.json"),
         "## What failed", "", *failures(peers, results), "",
         "## How to read this", "", READING.format(w4=ours.w4_way), "",
     ]

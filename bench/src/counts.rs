@@ -1,4 +1,4 @@
-//! What W1 to W3 cost a node, counted and held to upper bounds: commits, rows, bytes, allocations. Counts are
+//! What W1 to W3 cost a node and W8 costs a turn of an agent, counted and held to upper bounds: commits, rows, bytes, allocations. Counts are
 //! the same on a slow machine, so these guard `main`; times are for `make bench`.
 
 use std::alloc::System;
@@ -6,7 +6,11 @@ use std::path::Path;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
+use wonder_modelserver::{Script, Server};
+
+use crate::agents::conversation;
 use crate::bench_host::{BenchHost, chain, fan_out, workflow};
+use crate::provider::long_script;
 use crate::work::in_flight;
 
 /// The system's allocator, counted. This binary has one test, so nobody else's allocations are in the sum.
@@ -63,7 +67,22 @@ fn a_node_costs_no_more_than_it_did() {
         chained(&dir).await.within(Counts { commits: 1.002, rows: 1.01, bytes: 496.0, allocations: 45.5 });
         many(&dir).await.within(Counts { commits: 0.1, rows: 1.31, bytes: 530.0, allocations: 50.0 });
         fanned(&dir).await.within(Counts { commits: 0.01, rows: 1.01, bytes: 1_085.0, allocations: 49.0 });
+        // Last: the provider is in this process, and what it allocates is nobody's cost.
+        a_turn_costs_no_more_than_it_did(&dir).await;
     });
+}
+
+/// W8 with a real agent of 101 turns: what its hundredth stores, and how often a turn commits. One commit has what the
+/// model said and sends out its calls; one has their results, which come at once here, and sends out the next turn.
+async fn a_turn_costs_no_more_than_it_did(dir: &Path) {
+    let script = Script::read(&long_script(101)).expect("a script");
+    let server = Server::start(script).await.expect("a port");
+    let marks = conversation(dir, &server.url(), 101).await;
+    let bytes = |turn: usize| (marks[turn].bytes - marks[turn - 1].bytes) as f64;
+    let commits = (marks[100].commits - marks[0].commits) as f64 / 100.0;
+    println!("a turn cost {commits} commits; the first stored {} bytes, the 100th {}", bytes(1), bytes(100));
+    assert!(bytes(100) <= 1.2 * bytes(1), "the first stored {} bytes, the 100th {}", bytes(1), bytes(100));
+    assert!(commits <= 2.0, "a turn cost {commits} commits");
 }
 
 /// W1.

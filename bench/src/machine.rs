@@ -10,10 +10,25 @@ pub(crate) fn cpu_seconds() -> f64 {
     (ticks(11) + ticks(12)) / 100.0
 }
 
+/// Processor milliseconds of this process so far, all threads, to the microsecond.
+pub(crate) fn cpu_ms() -> f64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    used.tv_sec as f64 * 1_000.0 + used.tv_nsec as f64 / 1_000_000.0
+}
+
 /// Resident megabytes of a process by its number, or of this one: `self`.
 pub(crate) fn rss_mb(process: &str) -> f64 {
+    status_mb(process, "VmRSS:")
+}
+
+/// The most that this process had resident at any time.
+pub(crate) fn peak_mb() -> f64 {
+    status_mb("self", "VmHWM:")
+}
+
+fn status_mb(process: &str, field: &str) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     kb.unwrap_or(0.0) / 1024.0
 }

@@ -1,14 +1,17 @@
 //! `wonder-bench [WORKLOAD …] [--dir DIR] [--json FILE]`: what the engine costs, beside the raw limits of the
 //! same run. Each figure is the median of five; the machine is shared, so only the ratios mean anything.
 
+mod agents;
 mod bench_host;
 #[cfg(test)]
 mod counts;
 mod dags;
 mod machine;
 mod process;
+mod provider;
 mod raw;
 mod report;
+mod report_agents;
 mod work;
 
 use std::path::PathBuf;
@@ -25,10 +28,13 @@ fn main() {
         arguments.get(at + 1).cloned()
     };
     let dir = value("--dir").map_or_else(std::env::temp_dir, PathBuf::from);
-    let named = |argument: &&String| argument.starts_with('w') || *argument == "start";
+    let named = |argument: &&String| argument.starts_with('w') || ["start", "text"].contains(&&***argument);
     let wanted: Vec<String> = arguments.iter().filter(named).cloned().collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
+    if arguments.first().is_some_and(|argument| argument == "part") {
+        return runtime.block_on(agents::perform(&arguments[1..]));
+    }
     if let Some(shapes) = value("dags") {
         let seconds = value("--seconds").and_then(|text| text.parse().ok()).unwrap_or(5.0);
         return runtime.block_on(dags::run(shapes.as_ref(), &dir, seconds));

@@ -7,12 +7,12 @@ use std::pin::Pin;
 use serde_json::{Value, json};
 
 use crate::raw::{self, Raw};
-use crate::{TIMES, median, process, work};
+use crate::{TIMES, median, process, report_agents, work};
 
 type Workload = for<'r> fn(&'r mut Report) -> Pin<Box<dyn Future<Output = ()> + 'r>>;
 
 /// W5 first: what it adds to the memory shows only in a process that has not used much before.
-pub(crate) const WORKLOADS: [(&str, Workload); 9] = [
+pub(crate) const WORKLOADS: [(&str, Workload); 11] = [
     ("w5", |report| Box::pin(w5(report))),
     ("w1", |report| Box::pin(w1(report))),
     ("w2", |report| Box::pin(w2(report))),
@@ -21,16 +21,18 @@ pub(crate) const WORKLOADS: [(&str, Workload); 9] = [
     ("w6", |report| Box::pin(w6(report))),
     ("w7", |report| Box::pin(w7(report))),
     ("w8", |report| Box::pin(w8(report))),
+    ("w10", |report| Box::pin(report_agents::w10(report))),
+    ("text", |report| Box::pin(report_agents::first_text(report))),
     ("start", |report| Box::pin(start(report))),
 ];
 
 pub(crate) struct Report {
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
     figures: Vec<Value>,
 }
 
 /// A RAM disk shows the engine's own cost.
-const RAM: &str = "/dev/shm";
+pub(crate) const RAM: &str = "/dev/shm";
 
 impl Report {
     pub(crate) fn new(raw: Raw, dir: &Path) -> Report {
@@ -49,7 +51,7 @@ impl Report {
         Report { dir: dir.to_owned(), figures: vec![raw_figures] }
     }
 
-    fn line(&mut self, name: &str, value: f64, unit: &str, target: &str, holds: bool) {
+    pub(crate) fn line(&mut self, name: &str, value: f64, unit: &str, target: &str, holds: bool) {
         let mark = if holds { "ok  " } else { "MISS" };
         println!("{mark} {name:<44} {value:12.3} {unit:<14} target {target}");
         let figure = json!({"name": name, "value": value, "unit": unit, "target": target, "holds": holds});
@@ -83,7 +85,7 @@ async fn beside_raw<T, F: Future<Output = T>>(dir: &Path, mut measure: impl FnMu
     all
 }
 
-fn median_of<T>(all: &[T], figure: impl Fn(&T) -> f64) -> f64 {
+pub(crate) fn median_of<T>(all: &[T], figure: impl Fn(&T) -> f64) -> f64 {
     median(all.iter().map(figure).collect())
 }
 
@@ -213,6 +215,7 @@ async fn w8(report: &mut Report) {
     let ratio = bytes[99] as f64 / bytes[0] as f64;
     report.line("W8 bytes of the first turn", bytes[0] as f64, "bytes", "-", true);
     report.line("W8 bytes of the 100th against the first", ratio, "x", "<= 1.2", ratio <= 1.2);
+    report_agents::w8(report);
 }
 
 async fn start(report: &mut Report) {

@@ -11,7 +11,7 @@ use wonder_core::value::Value;
 
 use crate::artifacts::TaskArtifacts;
 use crate::deadline::Deadline;
-use crate::job::{Job, OutputLine, Stream, TextDelta};
+use crate::job::{Job, OutputLine, Sink, Stream, TextDelta};
 use crate::secrets::KnownSecrets;
 use crate::stream::{StreamRedactor, pieces};
 
@@ -41,6 +41,12 @@ impl ActionContext<'_> {
     /// Where relative paths and commands start.
     pub fn workdir(&self) -> &Path {
         &self.job.workdir
+    }
+
+    /// What a shared server needs to know of it.
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        let sink = Some((&*self.job.sink, &self.call.step));
+        Caller { secrets: self.secrets, deadline: self.deadline, workdir: self.workdir(), sink }
     }
 
     /// The idempotency key of what it does.
@@ -95,5 +101,24 @@ impl ActionContext<'_> {
     /// The text with every known secret in it replaced. A text is cut after that, never before.
     pub fn hide(&self, text: String) -> String {
         self.secrets.redactor().hide(text)
+    }
+}
+
+/// Whoever needs a shared server: what it may know, how long it waits, and where it hears of what happens.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) secrets: &'a Arc<KnownSecrets>,
+    pub(crate) deadline: Deadline<'a>,
+    pub(crate) workdir: &'a Path,
+    pub(crate) sink: Option<(&'a dyn Sink, &'a Name)>,
+}
+
+impl Caller<'_> {
+    /// A line for people to read and to be kept, without secrets.
+    pub(crate) fn line(&self, stream: Stream, text: String) {
+        if let Some((sink, step)) = self.sink {
+            let text = self.secrets.redactor().hide(text);
+            sink.line(OutputLine { step: step.clone(), stream, text });
+        }
     }
 }

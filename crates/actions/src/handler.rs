@@ -16,6 +16,7 @@ use wonder_core::graph::Action;
 use wonder_core::task::ActionCall;
 use wonder_core::value::Value;
 
+use crate::cassette::{Asked, Asking};
 use crate::context::ActionContext;
 use crate::deadline::Stopped;
 
@@ -26,6 +27,18 @@ pub trait ActionHandler: Send + Sync + fmt::Debug {
 
     /// Makes one try. It may be dropped at any point, and stops what it has started then.
     fn perform<'c>(&'c self, context: &'c mut ActionContext<'_>) -> Performing<'c>;
+
+    /// What the call asks of the outside, for a cassette: the fields of the action with their texts filled in, as the try
+    /// fills them in, but without secrets and without what differs from run to run. Unless a handler says otherwise, all
+    /// of its input.
+    fn asked(&self, asking: &Asking<'_>) -> Result<Asked, Failure> {
+        Ok(Asked::Outside(Value::map([("input", asking.call.input.clone())])))
+    }
+
+    /// A result as a cassette has it: without what nobody else may have, though no secret is known to be in it.
+    fn for_cassette(&self, result: Value) -> Value {
+        result
+    }
 
     /// The most that one try of the call may cost: the task stops where that may break its allowance.
     fn worst_case(&self, _order: &TaskOrder, _call: &ActionCall) -> Allowance {

@@ -2,10 +2,12 @@
 
 use wonder_core::command::TaskOrder;
 use wonder_core::cost::Allowance;
+use wonder_core::error::Failure;
 use wonder_core::graph::Work;
 use wonder_core::mock;
 use wonder_core::task::ActionCall;
 
+use crate::cassette::{Asked, Asking};
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing, TryError, TryResult};
 
@@ -33,6 +35,11 @@ impl ActionHandler for MockHandler {
             context.spend.add(&answer.spend);
             result
         })
+    }
+
+    /// It reaches nobody.
+    fn asked(&self, _asking: &Asking<'_>) -> Result<Asked, Failure> {
+        Ok(Asked::Nothing)
     }
 
     fn worst_case(&self, _order: &TaskOrder, call: &ActionCall) -> Allowance {

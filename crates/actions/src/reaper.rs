@@ -25,6 +25,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::variables::is_ordinary;
 
+/// Holds the key of a process that stays: it does not stand for one effect.
+pub(crate) const SERVER_VARIABLE: &str = "WONDER_MCP_SERVER";
 /// How long groups have between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long what SIGKILL was sent to may take to be gone: the system may have it in its hands.
@@ -88,10 +90,11 @@ fn follow(lines: impl BufRead) -> Left {
 /// The groups of processes that have this key in their environment. The pipe of the host was open in a command until
 /// it was a program of its own, so that none can be missed because it was not one yet.
 fn groups_with(key: &str) -> BTreeSet<i32> {
-    let variable = format!("WONDER_IDEMPOTENCY_KEY={key}");
+    let variables = ["WONDER_IDEMPOTENCY_KEY", SERVER_VARIABLE].map(|name| format!("{name}={key}"));
     let has_key = |process: &Path| {
         let environment = std::fs::read(process.join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|found| found == variable.as_bytes())
+        let mut found = environment.split(|byte| *byte == 0);
+        found.any(|found| variables.iter().any(|variable| found == variable.as_bytes()))
     };
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|process| process.path());
     processes.filter(|path| has_key(path)).filter_map(|path| group_of(&path)).filter(|id| *id > 1).collect()

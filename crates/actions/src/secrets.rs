@@ -15,7 +15,7 @@ use wonder_core::value::Value;
 use crate::redact::Redactor;
 use crate::settings::Secrets;
 
-const ROOT: &str = "secret";
+pub(crate) const ROOT: &str = "secret";
 /// A shorter one may stand in what people type by chance: `postgres` is a poor password and an ordinary word.
 const TYPED_BYTES_MIN: usize = 12;
 
@@ -159,14 +159,19 @@ impl TaskSecrets {
     }
 }
 
-/// What the texts of a task name, and those of the model profiles that it may use.
+/// What the texts of a task name, and those of the model profiles and MCP servers that it may use.
 fn names(task: &Task) -> impl Iterator<Item = &Name> {
     let actions = task.steps.iter().map(|step| &step.action);
-    let profiles = task.steps.iter().flat_map(|step| match &step.action.work {
-        Some(Work::LlmCall(call)) => Some(call.table.texts.values().flat_map(|texts| &texts.secrets)),
+    let tables = task.steps.iter().filter_map(|step| match &step.action.work {
+        Some(Work::LlmCall(call)) => Some(&call.table),
+        Some(Work::McpTool(call)) => Some(&call.table),
         _ => None,
     });
-    actions.flat_map(|action| &action.secrets.names).chain(profiles.flatten())
+    let of_tables = tables.flat_map(|table| {
+        let profiles = table.texts.values().flat_map(|texts| &texts.secrets);
+        profiles.chain(table.servers.values().flat_map(|server| &server.secrets))
+    });
+    actions.flat_map(|action| &action.secrets.names).chain(of_tables)
 }
 
 fn missing(name: &str) -> Failure {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use wonder_core::execution::ReadMutations;
 
 use crate::artifacts::Artifacts;
+use crate::cassette::Tape;
 use crate::handler::ActionHandler;
 use crate::variables::{is_named, is_ordinary};
 
@@ -20,7 +21,7 @@ pub struct Settings {
     pub secrets: Arc<dyn Secrets>,
     /// From SIGTERM to SIGKILL, and so how long a cancelled action may take to end.
     pub grace_ms: u64,
-    /// Hosts that `http_request` and `llm_call` may reach although they are private: names or addresses, with an optional
+    /// Hosts that `http_request`, `llm_call` and MCP may reach although they are private: names or addresses, with an optional
     /// `:port`.
     pub allow_hosts: Vec<String>,
     /// The program and arguments that start a [`crate::reaper`]; None: no reaper, and commands survive a
@@ -42,6 +43,10 @@ pub struct Settings {
     pub mutations: Option<ReadMutations>,
     /// Where artifacts are kept; None: this host keeps none, and what would keep one fails.
     pub artifacts: Option<Artifacts>,
+    /// The MCP servers that runs of a project may use; any, if the project is not here.
+    pub mcp_allowed: BTreeMap<String, Vec<String>>,
+    /// What the tasks of one run ask is recorded here, or answered from here and not performed.
+    pub tape: Option<Arc<Tape>>,
     /// Handlers beside those for `shell`, `http_request`, `llm_call` and `mock`, or in place of them.
     pub handlers: Vec<Arc<dyn ActionHandler>>,
 }
@@ -60,6 +65,8 @@ impl Default for Settings {
             pass_env: Vec::new(),
             mutations: None,
             artifacts: None,
+            mcp_allowed: BTreeMap::new(),
+            tape: None,
             handlers: Vec::new(),
         }
     }

@@ -6,6 +6,8 @@ use wonder_core::graph::TemplateTree;
 use wonder_core::template::{Budget, Template};
 use wonder_core::value::Value;
 
+use crate::secrets::KnownSecrets;
+
 pub(crate) fn render(template: &Template, field: &str, scope: &Value) -> Result<String, Failure> {
     template.render(scope).map_err(|error| bad_field(field, &error.message))
 }
@@ -44,6 +46,25 @@ fn plain(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.to_string()),
         value => Some(value.to_string()),
     }
+}
+
+/// A text of a model profile or an MCP server, with the secrets that it reads.
+pub(crate) fn with_secrets(
+    known: &KnownSecrets,
+    template: &Template,
+    field: &str,
+) -> Result<String, Failure> {
+    let mut secrets = Value::empty_map();
+    for name in template.reads().iter().filter_map(|read| read.path.first()) {
+        let value = known.find(name).ok_or_else(|| {
+            let why = format!(
+                "the secret `{name}` is not set: set the variable {name}, or add a line `{name}=...` to .env"
+            );
+            Failure::new(ErrorKind::Auth, format!("`{field}`: {why}"))
+        })?;
+        secrets.set_path(std::slice::from_ref(name), Value::from(value));
+    }
+    render(template, field, &Value::map([("secret", secrets)]))
 }
 
 /// What is wrong with a field of an action.

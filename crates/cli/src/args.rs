@@ -71,6 +71,7 @@ pub(crate) enum Verb {
     Init(InitArgs),
     Validate(ValidateArgs),
     Plan(PlanArgs),
+    Mcp(McpArgs),
     Test(TestArgs),
     Graph(GraphArgs),
     Schema(SchemaArgs),
@@ -90,7 +91,9 @@ pub(crate) enum Verb {
     wonder run hello.yaml -i who=world -i times:=3\n  \
     wonder run judge.yaml --input @question.json --input draft.style=short\n  \
     wonder run nightly.yaml --detach --label team=docs\n  \
-    wonder run build.yaml -o json | jq .output")]
+    wonder run build.yaml -o json | jq .output\n  \
+    wonder run agent.yaml --record tests/agent    keeps what was asked and answered\n  \
+    wonder run agent.yaml --replay tests/agent    the same again: no network, no key, no cost")]
 pub(crate) struct RunArgs {
     /// The file that defines the workflow, or - for stdin; of several workflows the first is started, and the
     /// others can be called by name, those of further files too
@@ -109,6 +112,20 @@ pub(crate) struct RunArgs {
     /// Something to find the run by
     #[arg(long = "label", value_name = "KEY=VALUE")]
     pub labels: Vec<String>,
+    #[command(flatten)]
+    pub tape: TapeArgs,
+}
+
+/// Whether what is asked of the outside is kept, or answered from what was kept.
+#[derive(Args, Debug)]
+pub(crate) struct TapeArgs {
+    /// Write what models, servers and commands are asked and answer to a cassette: a directory that is empty, not there
+    /// yet, or has the beginning of this run
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["replay", "detach"])]
+    pub record: Option<PathBuf>,
+    /// Answer from a cassette instead: nothing is performed, and a request that it does not have fails
+    #[arg(long, value_name = "DIR", conflicts_with = "detach")]
+    pub replay: Option<PathBuf>,
 }
 
 /// Go on with a run that was paused or interrupted, and follow it
@@ -117,6 +134,8 @@ pub(crate) struct RunArgs {
 pub(crate) struct ResumeArgs {
     /// A run: its id, the beginning or end of it, or `last`
     pub run: String,
+    #[command(flatten)]
+    pub tape: TapeArgs,
     #[command(flatten)]
     pub how: How,
 }
@@ -132,6 +151,8 @@ pub(crate) struct RetryArgs {
     /// Go on with the workflow of this file, if everything that happened fits it
     #[arg(long, value_name = "FILE")]
     pub definition: Option<PathBuf>,
+    #[command(flatten)]
+    pub tape: TapeArgs,
     #[command(flatten)]
     pub how: How,
 }
@@ -196,6 +217,8 @@ pub(crate) struct AnswerArgs {
     /// stdin; without it you are asked
     #[arg(value_name = "ANSWER", allow_negative_numbers = true)]
     pub answer: Vec<String>,
+    #[command(flatten)]
+    pub tape: TapeArgs,
     #[command(flatten)]
     pub how: How,
 }
@@ -468,6 +491,57 @@ pub(crate) struct ArtifactsArgs {
     /// Save it to this file, which must not be there yet
     #[arg(long, value_name = "FILE", requires = "artifact")]
     pub to: Option<PathBuf>,
+}
+
+/// Try MCP servers by hand: those of a workflow file, and those of the settings
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder mcp servers\n  \
+    wonder mcp tools fix.yaml files\n  \
+    wonder mcp call files read_file path=README.md")]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    pub what: McpVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpVerb {
+    Servers(McpServersArgs),
+    Tools(McpToolsArgs),
+    Call(McpCallArgs),
+}
+
+/// List servers: how each is reached, and how many tools it has. Each is started for that
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder mcp servers\n  wonder mcp servers fix.yaml -o json")]
+pub(crate) struct McpServersArgs {
+    /// A file that defines a workflow, for its `mcp_servers`
+    pub file: Option<PathBuf>,
+}
+
+/// List the tools of a server, with their effects
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  wonder mcp tools files\n  wonder mcp tools fix.yaml files -o json")]
+pub(crate) struct McpToolsArgs {
+    /// The server's name; before it, perhaps, the file that defines it
+    #[arg(required = true, num_args = 1..=2, value_names = ["FILE", "SERVER"])]
+    pub words: Vec<String>,
+}
+
+/// Call a tool and print what it gives
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    wonder mcp call files read_file path=README.md\n  \
+    wonder mcp call fix.yaml files read_file --input '{\"path\": \"README.md\"}'\n\n\
+    Nothing is recorded: it is no run. A server that asks something is told that nobody answers.")]
+pub(crate) struct McpCallArgs {
+    /// The server's and the tool's name, before them perhaps the file that defines the server, and behind them
+    /// arguments as KEY=TEXT or KEY:=JSON
+    #[arg(required = true, num_args = 2.., value_name = "WORD")]
+    pub words: Vec<String>,
+    /// Arguments: KEY=TEXT, KEY:=JSON, a JSON object, @FILE, or - for stdin
+    #[arg(short, long = "input", value_name = "INPUT")]
+    pub inputs: Vec<String>,
 }
 
 /// Write a workflow to start from: a small one, or a recipe

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
+use wonder_core::def::{McpServer, Name};
 use wonder_core::problem::nearest;
 use wonder_core::time::parse_duration_ms;
 use wonder_host::{Period, ProjectBudget};
@@ -29,9 +30,9 @@ pub(crate) struct Known {
     pub example: &'static str,
 }
 
-/// Each is also the variable `WONDER_NAME`, but for `projects`, which is a table.
+/// Each is also the variable `WONDER_NAME`, but for `projects` and `mcp_servers`, which are tables.
 #[rustfmt::skip]
-pub(crate) const SETTINGS: [Known; 12] = [
+pub(crate) const SETTINGS: [Known; 13] = [
     Known { name: "home", form: "a path; relative to the file it stands in, `~/` is your home directory",
         default: "`~/.local/share/wonder`", about: "Where runs are kept.",
         example: "home = \"~/runs\"" },
@@ -66,6 +67,9 @@ pub(crate) const SETTINGS: [Known; 12] = [
     Known { name: "secrets_file", form: "a path, as for `home`", default: "none",
         about: "A file of `NAME=value` lines that `{{ secret.NAME }}` finds values in, after the environment and `.env`.",
         example: "secrets_file = \"~/.config/wonder/secrets\"" },
+    Known { name: "mcp_servers", form: "tables `[mcp_servers.NAME]` with the keys that `mcp_servers` has in a workflow", default: "none",
+        about: "MCP servers that workflows need only name.",
+        example: "[mcp_servers.files]\ncommand = [\"npx\", \"-y\", \"@modelcontextprotocol/server-filesystem\", \".\"]\nisolation = \"sandbox\"" },
     Known { name: "projects", form: "tables `[projects.NAME]`", default: "no bounds",
         about: "What all runs of a project may spend together. A workflow says its project by `project_id`, else it is `default`.",
         example: "[projects.default]\nbudget_usd = 20\nper = \"day\"" },
@@ -73,17 +77,24 @@ pub(crate) const SETTINGS: [Known; 12] = [
 
 /// Of a table `[projects.NAME]`.
 #[rustfmt::skip]
-pub(crate) const PROJECT_SETTINGS: [Known; 3] = [
+pub(crate) const PROJECT_SETTINGS: [Known; 4] = [
     Known { name: "budget_usd", form: "dollars above 0", default: "no bound", about: "How much the project's runs may cost.",
         example: "[projects.default]\nbudget_usd = 0.5" },
     Known { name: "budget_tokens", form: "a whole number above 0", default: "no bound",
         about: "How many model tokens the project's runs may use.", example: "[projects.default]\nbudget_tokens = 1000000" },
     Known { name: "per", form: "`\"day\"` or `\"month\"`, of UTC", default: "for ever",
         about: "How long the budget has to last.", example: "[projects.default]\nbudget_usd = 20\nper = \"month\"" },
+    Known { name: "mcp", form: "a list of names", default: "any",
+        about: "The MCP servers that the project's runs may use, and no others.", example: "[projects.default]\nmcp = [\"files\"]" },
 ];
 
 /// Variables that are read beside those of the settings.
-pub(crate) const VARIABLES: [(&str, &str, &str); 6] = [
+pub(crate) const VARIABLES: [(&str, &str, &str); 7] = [
+    (
+        "WONDER_MCP_SERVER",
+        "Set for programs that are MCP servers: by it they are found and ended should wonder be killed.",
+        "",
+    ),
     ("NO_COLOR", "If it is set to anything, nothing is coloured.", "NO_COLOR=1 wonder show last"),
     (
         "TERM",
@@ -130,6 +141,10 @@ pub(crate) struct Config {
     pub secrets_file: Option<PathBuf>,
     /// What each project may spend.
     pub projects: BTreeMap<String, ProjectBudget>,
+    /// The MCP servers that each project may use; any, if it is not here.
+    pub mcp_allowed: BTreeMap<String, Vec<String>>,
+    /// MCP servers that workflows need only name.
+    pub mcp_servers: BTreeMap<Name, McpServer>,
 }
 
 /// Where settings come from, so that tests can bring their own.
@@ -202,6 +217,7 @@ impl Config {
             },
         };
         let tasks_max = settings.count("max_parallel_tasks")?.unwrap_or(TASKS_MAX);
+        let (projects, mcp_allowed) = settings.projects()?;
         Ok(Config {
             home,
             durable: settings.durable()?,
@@ -214,7 +230,9 @@ impl Config {
             sandbox_read: settings.paths("sandbox_read", around)?,
             pass_env: settings.list("pass_env")?,
             secrets_file: settings.path("secrets_file", around)?,
-            projects: settings.projects()?,
+            projects,
+            mcp_allowed,
+            mcp_servers: settings.mcp_servers()?,
         })
     }
 }
@@ -314,13 +332,34 @@ impl Settings {
         ms.map(Some).ok_or_else(|| wrong(setting, "a duration with its unit, such as \"30s\" or \"5m\""))
     }
 
-    /// `[projects.NAME]` with `budget_usd`, `budget_tokens` and `per`.
-    fn projects(&self) -> Result<BTreeMap<String, ProjectBudget>, Fault> {
-        let Some(setting) = self.0.get("projects") else { return Ok(BTreeMap::new()) };
+    /// `[projects.NAME]` with `budget_usd`, `budget_tokens` and `per`, and with `mcp`.
+    fn projects(&self) -> Result<Projects, Fault> {
+        let Some(setting) = self.0.get("projects") else { return Ok(Projects::default()) };
         let Value::Table(projects) = &setting.value else {
             return Err(wrong(setting, "a table such as [projects.default]"));
         };
-        projects.iter().map(|(name, budget)| Ok((name.clone(), project(setting, name, budget)?))).collect()
+        let (mut budgets, mut servers) = Projects::default();
+        for (name, value) in projects {
+            let (budget, allowed) = project(setting, name, value)?;
+            budgets.insert(name.clone(), budget);
+            servers.extend(allowed.map(|allowed| (name.clone(), allowed)));
+        }
+        Ok((budgets, servers))
+    }
+
+    /// `[mcp_servers.NAME]`: read as a workflow file is.
+    fn mcp_servers(&self) -> Result<BTreeMap<Name, McpServer>, Fault> {
+        let Some(setting) = self.0.get("mcp_servers") else { return Ok(BTreeMap::new()) };
+        let Value::Table(servers) = &setting.value else {
+            return Err(wrong(setting, "a table such as [mcp_servers.files]"));
+        };
+        let servers = serde_json::to_string(servers).unwrap_or_default();
+        wonder_spec::read_mcp_servers(&servers).map_err(|problem| {
+            let fault = Fault::usage(format!("{}: {}", setting.place, problem.message));
+            fault.help(
+                problem.help.unwrap_or_else(|| "`wonder explain mcp_servers` shows the keys".to_owned()),
+            )
+        })
     }
 
     /// From the environment: with commas between.
@@ -339,7 +378,14 @@ impl Settings {
     }
 }
 
-fn project(setting: &Setting, name: &str, value: &Value) -> Result<ProjectBudget, Fault> {
+/// What projects may spend, and which MCP servers they may use.
+type Projects = (BTreeMap<String, ProjectBudget>, BTreeMap<String, Vec<String>>);
+
+fn project(
+    setting: &Setting,
+    name: &str,
+    value: &Value,
+) -> Result<(ProjectBudget, Option<Vec<String>>), Fault> {
     let at = |key: &str, value: &Value| Setting {
         value: value.clone(),
         place: format!("{}.{name}{key}", setting.place),
@@ -347,7 +393,7 @@ fn project(setting: &Setting, name: &str, value: &Value) -> Result<ProjectBudget
         not_text: None,
     };
     let Value::Table(table) = value else { return Err(wrong(&at("", value), "a table")) };
-    let mut budget = ProjectBudget::default();
+    let (mut budget, mut servers) = (ProjectBudget::default(), None);
     for (key, value) in table {
         let place = at(&format!(".{key}"), value);
         match (key.as_str(), value) {
@@ -363,6 +409,12 @@ fn project(setting: &Setting, name: &str, value: &Value) -> Result<ProjectBudget
             ("per", _) => {
                 return Err(wrong(&place, "\"day\" or \"month\"; without it the budget is for ever"));
             }
+            ("mcp", value) => {
+                let names =
+                    value.as_array().map(|list| list.iter().map(|name| name.as_str().map(str::to_owned)));
+                let names = names.and_then(Iterator::collect::<Option<Vec<String>>>);
+                servers = Some(names.ok_or_else(|| wrong(&place, "a list of names of MCP servers"))?);
+            }
             _ => {
                 let message = format!("{}: there is no such setting", place.place);
                 let known = PROJECT_SETTINGS.map(|setting| setting.name).join(", ");
@@ -370,7 +422,7 @@ fn project(setting: &Setting, name: &str, value: &Value) -> Result<ProjectBudget
             }
         }
     }
-    Ok(budget)
+    Ok((budget, servers))
 }
 
 fn wrong(setting: &Setting, expected: &str) -> Fault {

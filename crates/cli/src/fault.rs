@@ -43,6 +43,16 @@ impl Fault {
         }
     }
 
+    /// The same, with the test case that it is about.
+    pub(crate) fn in_case(self, file: &str, case: &str) -> Fault {
+        match self {
+            Fault::Usage { message, help } => {
+                Fault::Usage { message: format!("{file}: case {case:?}: {message}"), help }
+            }
+            other => other,
+        }
+    }
+
     /// The same, with the run that it is about.
     pub(crate) fn about(self, run: &str) -> Fault {
         match self {

@@ -40,7 +40,7 @@ use screen::Screen;
 use session::Session;
 use text::Text;
 use verbs::{
-    act, answer, artifacts, complete as completing, cost, explain, init, look, plan, run, serve, stream,
+    act, answer, artifacts, complete as completing, cost, explain, init, look, mcp, plan, run, serve, stream,
     tell, test, token, write,
 };
 use wonder_core::visible;
@@ -88,6 +88,7 @@ fn main() -> ExitCode {
         // Writing workflows, without an engine.
         Verb::Init(args) => init::init(&args, &session.around.workdir, screen),
         Verb::Validate(args) => write::validate(&args, screen),
+        Verb::Mcp(args) => engine.block_on(mcp::mcp(args, &session)),
         Verb::Plan(args) => plan::plan(&args, &session),
         Verb::Test(args) => test::test(&args, common.output, &session),
         Verb::Graph(args) => write::graph(&args, &session),

@@ -20,7 +20,7 @@ pub(crate) fn all() -> Vec<Topic> {
 
 fn of_setting(setting: &Known, inside: &str) -> Topic {
     let mut facts = vec![format!("Form: {}.", setting.form), format!("Default: {}.", setting.default)];
-    if inside.is_empty() && setting.name != "projects" {
+    if inside.is_empty() && !["projects", "mcp_servers"].contains(&setting.name) {
         facts.push(format!("As a variable: `{}`.", variable_of(setting.name)));
     }
     let mut topic = Topic::of_program(Group::Setting, setting.name, setting.about, facts, setting.example);
@@ -40,10 +40,18 @@ fn variables() -> Vec<Topic> {
         topic.place = place.to_owned();
         topic
     };
-    let settings = SETTINGS.iter().filter(|setting| setting.name != "projects").map(|setting| {
-        let about = format!("The setting `{}`: {}", setting.name, setting.about);
-        variable(&variable_of(setting.name), &about, "a variable that goes before the settings of files", "")
-    });
+    let settings = SETTINGS
+        .iter()
+        .filter(|setting| !["projects", "mcp_servers"].contains(&setting.name))
+        .map(|setting| {
+            let about = format!("The setting `{}`: {}", setting.name, setting.about);
+            variable(
+                &variable_of(setting.name),
+                &about,
+                "a variable that goes before the settings of files",
+                "",
+            )
+        });
     let read =
         VARIABLES.iter().map(|(name, about, line)| variable(name, about, "a variable that is read", line));
     let given = wonder_actions::COMMAND_VARIABLES.iter().map(|(name, about)| {

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use wonder_actions::Worker;
-use wonder_core::def::Implementation;
+use wonder_core::def::{Implementation, Name};
 use wonder_spec::{Around, FILE_BYTES_MAX, FileText, Files, Library, Reading, Unable, read_files};
 
+use crate::config::{Config, Surroundings};
 use crate::fault::Fault;
 use crate::reading::{self, Bounded};
 
@@ -19,6 +20,8 @@ const STDIN: &str = "(stdin)";
 pub(crate) enum For {
     /// A run on this machine.
     Run,
+    /// A run that is played from a cassette: it does not matter what this machine can do.
+    Replay,
     /// A look: all of the format, also what this version does not do yet.
     Look,
 }
@@ -29,12 +32,12 @@ pub(crate) fn read(paths: &[PathBuf], purpose: For) -> Result<Reading, Fault> {
     let files = paths.iter().map(|path| disk.given(path)).collect::<Result<Vec<FileText>, Fault>>()?;
     let everything = purpose == For::Look;
     let unable = unable();
-    let library = Library::default();
+    let library = library(purpose)?;
     let around = Around {
         library: &library,
         files: &disk,
         everything,
-        unable: if everything { None } else { Some(&unable) },
+        unable: if purpose == For::Run { Some(&unable) } else { None },
     };
     read_files(files, &around).map_err(|problems| Fault::Definition(Box::new(problems)))
 }
@@ -43,6 +46,20 @@ pub(crate) fn read(paths: &[PathBuf], purpose: For) -> Result<Reading, Fault> {
 pub(crate) fn unable() -> impl Fn(&Implementation) -> Option<Unable> + Send + Sync {
     let worker = Worker::new(wonder_actions::Settings::default());
     move |implementation| worker.unable(implementation).map(|(why, help)| Unable { why, help })
+}
+
+/// What the settings add to files. Whoever only looks does not stumble over them.
+pub(crate) fn library(purpose: For) -> Result<Library, Fault> {
+    let config = match Config::read(None, &Surroundings::real()) {
+        Ok(config) => config,
+        Err(_) if purpose == For::Look => return Ok(Library::default()),
+        Err(fault) => return Err(fault),
+    };
+    let names = |names: Vec<String>| names.into_iter().map(Name::from).collect();
+    let allowed =
+        config.mcp_allowed.into_iter().map(|(project, servers)| (Name::from(project), names(servers)));
+    let (mcp_servers, mcp_allowed) = (config.mcp_servers, allowed.collect());
+    Ok(Library { mcp_servers, mcp_allowed, ..Library::default() })
 }
 
 /// The files that were opened, so that each is known again however it is named.

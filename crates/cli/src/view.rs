@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod frame;
 pub(crate) mod graph;
 pub(crate) mod list;
+pub(crate) mod mcp;
 pub(crate) mod paint;
 pub(crate) mod plain;
 pub(crate) mod plan;

@@ -87,8 +87,8 @@ pub mod task;
 pub use wonder_graph as graph;
 pub use wonder_graph::schedule;
 pub use wonder_lang::{
-    artifact, command_line, cost, def, error, expr, foreign, limits, path, problem, schema, strict_json,
-    template, terms, time, value, visible,
+    artifact, command_line, cost, def, diff, error, expr, foreign, limits, path, problem, schema,
+    strict_json, template, terms, time, value, visible,
 };
 
 pub use child_start::{child_id, child_input, child_refused, child_start, child_unknown, is_within};

@@ -2,36 +2,57 @@
 //! stops at, and what a plan counts with.
 
 use crate::cost::{Allowance, TokenCounts, price_usd_micros};
-use crate::def::{Implementation, LlmCall, ModelProfile, Prices, Text, Tree};
-use crate::graph::{Action, Graph, Task};
-use crate::limits::{IMAGE_TOKENS_RESERVED, OUTPUT_TOKENS_RESERVED};
+use crate::def::{Implementation, LlmCall, ModelProfile, Prices, Sampling, Text, Tree};
+use crate::graph::{Action, Graph, Task, Work};
+use crate::limits::{IMAGE_TOKENS_RESERVED, OUTPUT_TOKENS_RESERVED, SAMPLING_BYTES_MAX};
 use crate::value::Value;
 
 /// The most that one attempt of a task can cost. `of_call` tells it of a model call: whoever asks knows which
 /// model it will be, and how much is sent.
-pub fn worst_task(task: &Task, mut of_call: impl FnMut(&LlmCall) -> Allowance) -> Allowance {
+///
+/// `more` is what it sends beside what is written and its input.
+pub fn worst_task(task: &Task, mut of_call: impl FnMut(&LlmCall, u64) -> Allowance) -> Allowance {
     let mut worst = Allowance::default();
     for step in &task.steps {
-        worst.add(&worst_action(&step.action.def.implementation, &mut of_call));
+        worst.add(&worst_action(&step.action, &mut of_call));
     }
     worst
 }
 
 /// The most that one try of an action can cost. What takes no model and no script costs nothing.
-pub fn worst_action(
-    implementation: &Implementation,
-    of_call: impl FnOnce(&LlmCall) -> Allowance,
-) -> Allowance {
-    match implementation {
-        Implementation::LlmCall(call) => of_call(call),
-        Implementation::Mock(mock) => crate::mock::worst(mock),
+pub fn worst_action(action: &Action, of_call: impl FnOnce(&LlmCall, u64) -> Allowance) -> Allowance {
+    match (&action.def.implementation, &action.work) {
+        (Implementation::LlmCall(call), _) => of_call(call, 0),
+        (Implementation::Mock(mock), _) => crate::mock::worst(mock),
+        (_, Some(Work::McpTool(call))) => worst_sampling(call.sampling(), of_call),
         _ => Allowance::default(),
     }
 }
 
+/// The most that a server can spend which may ask a model while it performs a call.
+fn worst_sampling(
+    sampling: Option<&Sampling>,
+    of_call: impl FnOnce(&LlmCall, u64) -> Allowance,
+) -> Allowance {
+    let Some(sampling) = sampling else { return Allowance::default() };
+    let one = of_call(&sampled_call(sampling), SAMPLING_BYTES_MAX);
+    let times = u64::from(sampling.calls_max());
+    Allowance {
+        usd_micros: one.usd_micros.saturating_mul(times),
+        tokens: one.tokens.saturating_mul(times),
+        calls: one.calls.saturating_mul(times),
+    }
+}
+
+/// What a server asks of a model, as far as it is known before it does.
+pub fn sampled_call(sampling: &Sampling) -> LlmCall {
+    let (model, max_tokens) = (Some(sampling.model.clone()), sampling.max_tokens);
+    LlmCall { model, max_tokens, ..LlmCall::default() }
+}
+
 /// The same for whoever makes the try. A model call is bounded by its own profile.
 pub fn worst_try(action: &Action) -> Allowance {
-    worst_action(&action.def.implementation, |_| Allowance::default())
+    worst_action(action, |_, _| Allowance::default())
 }
 
 /// The most that a call can cost which sends so many bytes at first. A prompt has at most as many tokens as

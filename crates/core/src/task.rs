@@ -166,7 +166,7 @@ impl TaskMachine {
             StepInput::Named(reads) => (named(reads, &TaskRoots(&self.context)), false),
         };
         if let Some(schema) = &step.action.requires {
-            violated("the input of the action", schema.check(&input))?;
+            violated("the input of the action", check_input(schema, &input))?;
         }
         let scope = template_scope(&input, mapped);
         let (action, overrides) = (step.action.clone(), self.overrides.clone());
@@ -321,6 +321,18 @@ fn with_feedback(mut input: Value, task: &Task, feedback: Value) -> Value {
         input.set_path(path, feedback);
     }
     input
+}
+
+/// `input.feedback` is there whether or not the author of a schema has thought of it: it may be left out of the check.
+fn check_input(schema: &Schema, input: &Value) -> Result<(), Vec<Violation>> {
+    let checked = schema.check(input);
+    match input.as_map().filter(|map| checked.is_err() && map.contains_key("feedback")) {
+        None => checked,
+        Some(map) => {
+            let own = map.iter().filter(|(key, _)| &***key != "feedback");
+            schema.check(&Value::map(own.map(|(key, value)| (key.clone(), value.clone()))))
+        }
+    }
 }
 
 /// The keys of the action's input, and `input`: the mapped object itself, or the enclosing scope's.

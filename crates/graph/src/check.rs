@@ -17,6 +17,7 @@ mod reach;
 mod reads;
 mod rules;
 mod secrets;
+mod servers;
 mod tasks;
 mod times;
 mod types;
@@ -133,6 +134,7 @@ pub(super) fn check<'a>(
         check.reach(shape);
     }
     check.models();
+    check.servers();
     check.actions();
     bundle.prompts.values().for_each(|prompt| check.prompt(prompt));
     bundle.artifact_types.values().for_each(|of| check.artifact_type(of));

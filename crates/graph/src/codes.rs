@@ -69,6 +69,8 @@ codes! {
     MODEL_CYCLE = "E0163", "model profiles that lead back to themselves";
     UNPRICED_BUDGET = "E0164", "a budget in dollars over a model without prices";
     BAD_PROFILE = "E0165", "a model profile that nobody can be asked by";
+    UNKNOWN_SERVER = "E0166", "an unknown MCP server";
+    BAD_SERVER = "E0167", "an MCP server that nobody can reach";
     MUTATION_NOT_ALLOWED = "E0170", "a node that may not add nodes";
     MUTATION_BAD_NODE = "E0171", "an added node must be over a known task";
     MUTATION_BAD_TRANSITION = "E0172", "an added transition starts elsewhere";

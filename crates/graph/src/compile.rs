@@ -6,7 +6,7 @@
 //! definition that was never accepted (a name that leads nowhere, a text that does not parse) cannot be
 //! compiled; which of its problems are met first is of no interest.
 
-mod actions;
+pub(crate) mod actions;
 mod joins;
 mod nodes;
 mod rules;

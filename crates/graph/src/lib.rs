@@ -28,6 +28,7 @@ pub mod tools;
 mod work;
 
 pub use compile::CannotCompile;
+pub use compile::actions::model_table;
 pub use task::*;
 pub use work::*;
 

@@ -45,6 +45,8 @@ pub struct Step {
     pub output: Option<Vec<WriteTo>>,
     pub on_failure: OnFailure,
     pub condition: Option<StepCondition>,
+    /// A result of more bytes goes to an artifact.
+    pub artifact_above: Option<u64>,
 }
 
 #[derive(Clone, Debug)]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wonder_lang::def::{
-    Caching, Isolation, MockUsage, ModelProfile, Name, OnViolation, Reasoning, ShellLimits,
+    Caching, Isolation, McpServer, MockUsage, ModelProfile, Name, OnViolation, Reasoning, Sampling,
+    ShellLimits,
 };
 use wonder_lang::error::ErrorKind;
 use wonder_lang::expr::EvalError;
@@ -153,6 +154,35 @@ pub struct McpCall {
     pub server: Template,
     pub tool: Template,
     pub arguments: Option<TemplateTree>,
+    /// What its names stand for.
+    pub table: Arc<ModelTable>,
+}
+
+impl McpCall {
+    /// What the server that it names may ask of a model; of those that it may name, if a value tells, the most.
+    pub fn sampling(&self) -> Option<&Sampling> {
+        let all = || self.table.servers.values().filter_map(|server| server.def.sampling.as_ref());
+        match self.server.is_plain() {
+            true => {
+                self.table.servers.get(self.server.text()).and_then(|server| server.def.sampling.as_ref())
+            }
+            false => all().max_by_key(|sampling| sampling.calls_max()),
+        }
+    }
+}
+
+/// An MCP server with its texts compiled: they read secrets, and nothing else is there for them.
+#[derive(Clone, Debug)]
+pub struct McpServerSpec {
+    pub def: McpServer,
+    pub command: Vec<Template>,
+    pub env: Vec<(Name, Template)>,
+    pub cwd: Option<Template>,
+    pub image: Option<Template>,
+    pub url: Option<Template>,
+    pub headers: Vec<(Name, Template)>,
+    /// Those that they read. Looked up when the server is used.
+    pub secrets: BTreeSet<Name>,
 }
 
 #[derive(Clone, Debug)]
@@ -206,6 +236,18 @@ pub struct ModelTable {
     pub tools: BTreeMap<Name, Tool>,
     /// The texts of the profiles that have any.
     pub texts: BTreeMap<Name, ProfileTexts>,
+    /// The MCP servers that may be named.
+    pub servers: BTreeMap<Name, McpServerSpec>,
+    /// The project that the workflow belongs to.
+    pub project: Name,
+}
+
+impl ModelTable {
+    /// A profile by its name, downgraded so many times. None: it is not known.
+    pub fn profile(&self, named: &Name, downgrades: u32) -> Option<(&Name, &ModelProfile)> {
+        let name = cheaper(&self.profiles, named, downgrades as usize);
+        self.profiles.get_key_value(name)
+    }
 }
 
 /// The texts of a model profile: they read secrets, and nothing else is there for them.
@@ -231,8 +273,7 @@ impl ModelCall {
     /// None: none is named, or it is not known.
     pub fn profile(&self, instead: Option<&Name>, downgrades: u32) -> Option<(&Name, &ModelProfile)> {
         let named = instead.or(self.model.as_ref())?;
-        let name = cheaper(&self.table.profiles, named, downgrades as usize);
-        self.table.profiles.get_key_value(name)
+        self.table.profile(named, downgrades)
     }
 
     /// What the answer has to fit: what the call says, else its prompt spec.

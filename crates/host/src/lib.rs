@@ -42,6 +42,11 @@ pub use performer::{OrderedTask, TaskPerformer};
 pub use project::{Period, ProjectBudget};
 pub use wonder_artifacts::{Collected, Store as ArtifactStore};
 
+/// An id for a run that is to be started, for whoever has to know it before.
+pub fn new_run_id() -> String {
+    ulid::Ulid::generate().to_string()
+}
+
 /// How an owner of a database works.
 #[derive(Clone, Debug)]
 pub struct Options {

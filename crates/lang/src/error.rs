@@ -19,6 +19,7 @@ pub enum ErrorKind {
     Auth,
     HttpStatus,
     ShellExit,
+    ToolFailed,
     ModelRefused,
     ContentFiltered,
     ContextTooLong,
@@ -37,11 +38,12 @@ pub enum ErrorKind {
     OutcomeUnknown,
     InputRequired,
     Cancelled,
+    NotRecorded,
     Internal,
 }
 
 impl ErrorKind {
-    pub const ALL: [ErrorKind; 27] = [
+    pub const ALL: [ErrorKind; 29] = [
         ErrorKind::Timeout,
         ErrorKind::Network,
         ErrorKind::RateLimited,
@@ -50,6 +52,7 @@ impl ErrorKind {
         ErrorKind::Auth,
         ErrorKind::HttpStatus,
         ErrorKind::ShellExit,
+        ErrorKind::ToolFailed,
         ErrorKind::ModelRefused,
         ErrorKind::ContentFiltered,
         ErrorKind::ContextTooLong,
@@ -68,6 +71,7 @@ impl ErrorKind {
         ErrorKind::OutcomeUnknown,
         ErrorKind::InputRequired,
         ErrorKind::Cancelled,
+        ErrorKind::NotRecorded,
         ErrorKind::Internal,
     ];
 
@@ -81,6 +85,7 @@ impl ErrorKind {
             ErrorKind::Auth => "auth",
             ErrorKind::HttpStatus => "http_status",
             ErrorKind::ShellExit => "shell_exit",
+            ErrorKind::ToolFailed => "tool_failed",
             ErrorKind::ModelRefused => "model_refused",
             ErrorKind::ContentFiltered => "content_filtered",
             ErrorKind::ContextTooLong => "context_too_long",
@@ -99,6 +104,7 @@ impl ErrorKind {
             ErrorKind::OutcomeUnknown => "outcome_unknown",
             ErrorKind::InputRequired => "input_required",
             ErrorKind::Cancelled => "cancelled",
+            ErrorKind::NotRecorded => "not_recorded",
             ErrorKind::Internal => "internal",
         }
     }
@@ -116,6 +122,7 @@ impl ErrorKind {
             ErrorKind::ShellExit => {
                 "A command ended with an exit code that `expect_exit` does not have, or could not be started."
             }
+            ErrorKind::ToolFailed => "A tool of an MCP server says that it failed.",
             ErrorKind::ModelRefused => "A model declined to answer.",
             ErrorKind::ContentFiltered => "A provider's filter held the answer back.",
             ErrorKind::ContextTooLong => "More was sent to a model than it can read at once.",
@@ -140,6 +147,7 @@ impl ErrorKind {
                 "A tool wants to know something that only a person can say; a gate asks."
             }
             ErrorKind::Cancelled => "It was cancelled.",
+            ErrorKind::NotRecorded => "A cassette that is replayed has no answer to this request.",
             ErrorKind::Internal => "A mistake of Wonder itself.",
         }
     }

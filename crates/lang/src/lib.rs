@@ -7,6 +7,7 @@ pub mod artifact;
 pub mod command_line;
 pub mod cost;
 pub mod def;
+pub mod diff;
 pub mod error;
 pub mod expr;
 pub mod foreign;

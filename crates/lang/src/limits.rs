@@ -56,3 +56,9 @@ pub const OUTPUT_TOKENS_RESERVED: u64 = 8_192;
 pub const IMAGE_TOKENS_RESERVED: u64 = 3_000;
 /// Turns of an agent that does not say how many it may have.
 pub const AGENT_TURNS_MAX: u32 = 40;
+/// Bytes of a tool's result that a model gets as it is; a larger one goes to an artifact.
+pub const TOOL_RESULT_BYTES_MAX: u64 = 256 << 10;
+/// How often an MCP server may ask a model while it performs one call, unless it says otherwise.
+pub const SAMPLING_CALLS_MAX: u32 = 5;
+/// What an MCP server may send to a model at once.
+pub const SAMPLING_BYTES_MAX: u64 = 32 << 10;

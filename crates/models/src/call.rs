@@ -131,12 +131,12 @@ pub fn encode(request: &Request, target: &Target) -> Result<Exchange, Problem> {
         Wire::Anthropic => wire::anthropic::body(&asked)?,
         Wire::Gemini => wire::gemini::body(&asked)?,
     };
-    lay_over(&mut body, request)?;
+    lay_over(&mut body.fields, request)?;
     let call = HttpCall {
         method: "POST",
         url: url_of(&base, wire, request),
         headers: headers_of(request, target, wire)?,
-        body: body.to_string().into_bytes(),
+        body: body.into_bytes(),
     };
     let reading = Reading {
         provider,

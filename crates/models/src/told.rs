@@ -114,6 +114,8 @@ impl Words<'_> {
                 FailureKind::Overloaded
             }
             _ if self.is(&filtered) => FailureKind::ContentFiltered,
+            // Anthropic has no code for it.
+            400 if says(&["content filtering policy"]) => FailureKind::ContentFiltered,
             413 => FailureKind::ContextTooLong,
             _ if self.is(&too_long) => FailureKind::ContextTooLong,
             400 | 422

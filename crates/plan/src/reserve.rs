@@ -29,7 +29,8 @@ impl Priced<'_> {
     /// The reservation of one attempt, and the models without a price in it.
     pub(super) fn task(self, node: &Node, task: &Task) -> (Allowance, BTreeSet<Name>) {
         let (bytes, mut unpriced) = (input_bytes(node), BTreeSet::new());
-        let allowance = worst_task(task, |call| self.call(node, call, bytes, &mut unpriced));
+        let allowance =
+            worst_task(task, |call, more| self.call(node, call, bytes.saturating_add(more), &mut unpriced));
         (allowance, unpriced)
     }
 

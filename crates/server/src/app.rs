@@ -35,6 +35,8 @@ pub struct Options {
     /// Where commands of runs start that are started over HTTP.
     pub workdir: String,
     pub performs: Performs,
+    /// What the settings add to the files that come.
+    pub library: Library,
     pub access: Access,
     /// Names that the server is reached by, beside `localhost` and addresses.
     pub hosts: Vec<String>,
@@ -89,8 +91,12 @@ impl App {
     /// The definitions of a text, or everything that is wrong with it.
     pub(crate) fn read(&self, text: &str) -> Result<Reading, Problem> {
         let unable = |implementation: &Implementation| (self.options.performs)(implementation);
-        let library = Library::default();
-        let around = Around { library: &library, files: &NoFiles, everything: false, unable: Some(&unable) };
+        let around = Around {
+            library: &self.options.library,
+            files: &NoFiles,
+            everything: false,
+            unable: Some(&unable),
+        };
         let file = FileText { name: "file".to_owned(), text: text.to_owned() };
         read_files(vec![file], &around).map_err(|problems| {
             let status = axum::http::StatusCode::UNPROCESSABLE_ENTITY;

@@ -5,6 +5,7 @@ use wonder_core::cost::Spend;
 use wonder_core::def::{Implementation, Name};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::GateKind;
+use wonder_core::execution::Delivery;
 use wonder_core::input::TaskOutcome;
 use wonder_core::value::Value;
 
@@ -70,7 +71,13 @@ impl Outcomes for Chaos {
         };
         if rng.percent(self.failing) {
             let failure = Failure::new(*rng.pick(&KINDS), "it went wrong");
-            return Some(Act { result: Some(Err(failure)), delay_ms, spend, one_try: false });
+            return Some(Act {
+                result: Some(Err(failure)),
+                delivery: Delivery::Answered,
+                delay_ms,
+                spend,
+                one_try: false,
+            });
         }
         let items = Value::list((0..rng.below(4)).map(|item| Value::Int(item as i64)));
         let mut result = Value::map([
@@ -81,7 +88,8 @@ impl Outcomes for Chaos {
         if request.at.node.starts_with(MUTATOR) && rng.percent(50) {
             result.set_path(&["_mutations".into()], growth(&mut rng, request));
         }
-        Some(Act { result: Some(Ok(shaped(request.action, result))), delay_ms, spend, one_try: false })
+        let result = Some(Ok(shaped(request.action, result)));
+        Some(Act { result, delivery: Delivery::Answered, delay_ms, spend, one_try: false })
     }
 
     fn reported_by_host(&self, at: &At<'_>) -> Option<(u64, TaskOutcome)> {

@@ -10,7 +10,7 @@ use wonder_core::cost::{Spend, TokenCounts, price_usd_micros};
 use wonder_core::def::{Backoff, Implementation, Name, Retry};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::event::TokenId;
-use wonder_core::execution::{ExecutionRules, Next, TaskExecution, Try, TryFailure};
+use wonder_core::execution::{Delivery, ExecutionRules, Next, TaskExecution, Try, TryFailure};
 use wonder_core::graph::{Action, Graph, Work};
 use wonder_core::input::{ContinuedStep, TaskOutcome, TaskReport};
 use wonder_core::mock::{self, MockAnswer};
@@ -139,7 +139,7 @@ impl Play<'_> {
         self.action.tries += 1;
         let (step, try_number) = (call.step.clone(), self.tries.number(self.order, &call.step));
         let (at, order) = (*self.at, self.order);
-        let asked = ActionRequest { at, step: &step, action: &call.action, call, order, try_number };
+        let asked = ActionRequest { at, step: &step, action: &call.action, call, order, try_number, number };
         let played = Played::of(call, &asked, number, self.outcomes);
         let spend = priced(played.spend, &call.action, self.graph);
         let ends_ms = self.done.duration_ms + played.delay_ms;
@@ -157,7 +157,9 @@ impl Play<'_> {
                     execution.answered(played.result, &spend);
                     None
                 } else {
-                    execution.tried(played.result.map_err(TryFailure::answered), &spend)
+                    let delivery = played.delivery;
+                    let result = played.result.map_err(|failure| TryFailure { failure, delivery });
+                    execution.tried(result, &spend)
                 }
             }
         };
@@ -227,6 +229,7 @@ impl Limit {
 /// How a try went.
 struct Played {
     result: Result<Value, Failure>,
+    delivery: Delivery,
     delay_ms: u64,
     spend: Spend,
     /// Whatever tries there were are over: the result is the action's.
@@ -238,8 +241,8 @@ impl Played {
     fn of(call: &ActionCall, asked: &ActionRequest<'_>, number: u32, outcomes: &dyn Outcomes) -> Played {
         match outcomes.outcome(asked) {
             None => Played::usual(call, number),
-            Some(Act { result: Some(result), delay_ms, spend, one_try }) => {
-                Played { result, delay_ms, spend, last: !one_try }
+            Some(Act { result: Some(result), delivery, delay_ms, spend, one_try }) => {
+                Played { result, delivery, delay_ms, spend, last: !one_try }
             }
             Some(Act { result: None, delay_ms, spend, .. }) => {
                 Played { delay_ms, spend, ..Played::usual(call, number) }
@@ -250,10 +253,10 @@ impl Played {
     fn usual(call: &ActionCall, number: u32) -> Played {
         if let Some(Work::Mock(script)) = &call.action.work {
             let MockAnswer { result, delay_ms, spend } = mock::outcome(script, number, &call.scope);
-            return Played { result, delay_ms, spend, last: false };
+            return Played { result, delivery: Delivery::Answered, delay_ms, spend, last: false };
         }
         let result = Ok(shaped(&call.action, Value::str("ok")));
-        Played { result, delay_ms: 0, spend: Spend::default(), last: true }
+        Played { result, delivery: Delivery::Answered, delay_ms: 0, spend: Spend::default(), last: true }
     }
 }
 

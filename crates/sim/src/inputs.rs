@@ -5,6 +5,7 @@ use wonder_core::def::Name;
 use wonder_core::event::GateKind;
 use wonder_core::input::Input;
 use wonder_core::value::Value;
+pub use wonder_engine::TELL_EVENT;
 
 #[derive(Clone, Debug)]
 pub struct ScriptedInput {
@@ -48,6 +49,10 @@ pub enum OutsideInput {
         key: Value,
         payload: Value,
         keep: bool,
+    },
+    /// A message to whoever works in the run when it comes: itself, or the one below it that takes messages.
+    Tell {
+        payload: Value,
     },
     /// To the gate that `when` found, else to the first that is open and fits.
     Answer {

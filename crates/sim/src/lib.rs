@@ -6,7 +6,6 @@
 
 pub mod chaos;
 pub mod checks;
-pub mod diff;
 pub mod executor;
 pub mod generate;
 pub mod host;
@@ -22,3 +21,5 @@ pub mod shape;
 pub mod trace;
 pub mod world;
 pub mod yaml;
+
+pub use wonder_core::diff;

@@ -8,7 +8,7 @@ use wonder_core::cost::Spend;
 use wonder_core::def::Name;
 use wonder_core::error::Failure;
 use wonder_core::event::{GateId, GateRecord, TokenId};
-use wonder_core::execution::ExecutionRules;
+use wonder_core::execution::{Delivery, ExecutionRules};
 use wonder_core::graph::Action;
 use wonder_core::input::{ChildOutcome, TaskOutcome};
 use wonder_core::task::ActionCall;
@@ -56,6 +56,8 @@ pub struct ActionRequest<'a> {
     pub order: &'a TaskOrder,
     /// How often this step was performed for this token before.
     pub try_number: u32,
+    /// How many tries the token has made before, as a worker counts them.
+    pub number: u32,
 }
 
 /// How an action goes.
@@ -63,6 +65,8 @@ pub struct ActionRequest<'a> {
 pub struct Act {
     /// Nothing: what its own `mock` says, or what such an action usually gives.
     pub result: Option<Result<Value, Failure>>,
+    /// If it fails, how far it came.
+    pub delivery: Delivery,
     pub delay_ms: u64,
     pub spend: Spend,
     /// A result is that of one try, which may be followed by another; else whatever tries there were are over.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use wonder_core::cost::Spend;
 use wonder_core::def::Name;
 use wonder_core::error::Failure;
+use wonder_core::execution::Delivery;
 use wonder_core::input::TaskOutcome;
 use wonder_core::value::Value;
 
@@ -80,7 +81,8 @@ impl Outcomes for Script {
             (None, Some(result)) => Some(Ok(shaped(request.action, result.clone()))),
             (None, None) => None,
         };
-        Some(Act { result, delay_ms: entry.delay_ms, spend: entry.usage.clone(), one_try: false })
+        let (delay_ms, spend) = (entry.delay_ms, entry.usage.clone());
+        Some(Act { result, delivery: Delivery::Answered, delay_ms, spend, one_try: false })
     }
 
     fn reported_by_host(&self, at: &At<'_>) -> Option<(u64, TaskOutcome)> {

@@ -359,7 +359,14 @@ impl<H: ScenarioHost> World<H> {
             QueueItem::StartChild { child, workflow, start } => self.start_child(child, &workflow, *start),
             // A child that has ended, or was told the same before, refuses; that is fine.
             QueueItem::TellChild { child, input } => drop(self.deliver(&child, input, true)),
-            QueueItem::Outside { run, what, gate } => {
+            QueueItem::Outside { mut run, what, gate } => {
+                if let OutsideInput::Tell { .. } = &what {
+                    match self.takers(&run).as_slice() {
+                        [taker] => run = taker.clone(),
+                        [] => return self.refuse(&run, "tell: no agent works that would take a message"),
+                        _ => return self.refuse(&run, "tell: several agents work, and none is named"),
+                    }
+                }
                 if let Some(input) = self.input_of(&run, what, gate) {
                     drop(self.deliver(&run, input, false));
                 }
@@ -392,6 +399,11 @@ impl<H: ScenarioHost> World<H> {
                 Err(why)
             }
         }
+    }
+
+    fn refuse(&mut self, run: &Name, why: &str) {
+        self.refusals.push(why.to_owned());
+        self.note(run, format!("refused {why}"));
     }
 
     /// Events into the log, commands performed.

@@ -154,6 +154,7 @@ pub struct Expect {
     pub output: Option<Value>,
     pub output_exactly: Option<Value>,
     pub state: Option<Value>,
+    pub called: Option<Value>,
     pub error: Option<String>,
     pub message: Option<String>,
     pub path: Option<Vec<String>>,

@@ -116,6 +116,12 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
+    /// The first problem, for those who have no place to point at.
+    pub(crate) fn into_first(self) -> Box<Diagnostic> {
+        let first = self.list.into_iter().next();
+        Box::new(first.expect("a file that is refused has a problem"))
+    }
+
     /// There is at least one source.
     pub(crate) fn new(sources: Vec<Arc<Source>>, mut list: Vec<Diagnostic>) -> Diagnostics {
         list.sort_by_key(|problem| {

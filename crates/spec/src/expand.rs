@@ -122,12 +122,13 @@ fn document(bundle: &Bundle) -> Item {
 type Rewrite = fn(&mut Object);
 
 /// What stands by name beside a workflow, and how it is written in a file.
-const PARTS: [(&str, Rewrite); 5] = [
+const PARTS: [(&str, Rewrite); 6] = [
     ("tasks", task),
     ("actions", action),
     ("prompts", |_| {}),
     ("models", model),
     ("artifact_types", |_| {}),
+    ("mcp_servers", |_| {}),
 ];
 
 /// What a retry is about follows from where the task was written, which its name says.
@@ -152,6 +153,10 @@ fn action(action: &mut Object) {
     // A gate without a title of its own.
     if matches!(implementation.get_mut("title"), Some(Item::Plain(_))) {
         implementation.remove("title");
+    }
+    // A form is a schema, or an expression that gives one.
+    if let Some(form) = implementation.remove("form_from") {
+        implementation.insert("form", form);
     }
     for outcome in implementation.objects_mut("outcomes") {
         if let Some(usage) = outcome.object_mut("usage") {

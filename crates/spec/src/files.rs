@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use wonder_core::def::{ActionDef, Callee, Implementation, Name, Spot};
+use wonder_core::def::{ActionDef, Bundle, Callee, Implementation, Name, Spot, Text, ToolUse};
 use wonder_core::problem::nearest;
 
 use crate::build::{Built, DocumentKind, FileCall};
@@ -304,6 +304,38 @@ impl FileReader<'_> {
         }
     }
 
+    /// MCP servers that nobody here knows, or that the project may not use.
+    pub(crate) fn unusable_servers(&mut self, bundle: &Bundle) {
+        let library = self.around.library;
+        let allowed = library.mcp_allowed.get(bundle.project());
+        let named = bundle.actions.values().flat_map(|action| servers_of(&action.implementation));
+        for server in named.filter(|server| !server.text.contains("{{")) {
+            let is_known = bundle.mcp_servers.contains_key(&server.text);
+            let (why, help) = match allowed {
+                // Where the file has servers, the graph's checks say it, with the nearest name.
+                _ if !is_known && bundle.mcp_servers.is_empty() => (
+                    format!("there is no MCP server `{server}`"),
+                    format!(
+                        "define it under `mcp_servers` here, or as `[mcp_servers.{server}]` in wonder.toml"
+                    ),
+                ),
+                Some(allowed) if is_known && !allowed.contains(&server.text) => (
+                    format!("project `{}` may not use the MCP server `{server}`", bundle.project()),
+                    format!(
+                        "the setting `mcp` of `[projects.{}]` says which it may: add `{server}`",
+                        bundle.project()
+                    ),
+                ),
+                _ => continue,
+            };
+            let span = self.span(server.spot);
+            if !self.problems.iter().any(|problem| problem.span == Some(span)) {
+                let problem = Diagnostic::error(codes::CANNOT_PERFORM, span, why);
+                self.problems.push(problem.label("nobody here can perform this").help(help));
+            }
+        }
+    }
+
     /// Versions that are asked for and are not there.
     pub(crate) fn versions(&mut self, version_of: &dyn Fn(DocumentKind, &Name) -> Option<Option<u32>>) {
         for asked in std::mem::take(&mut self.build.versioned) {
@@ -328,5 +360,17 @@ impl FileReader<'_> {
             let problem = Diagnostic::error(codes::NO_SUCH_VERSION, self.span(name.spot), message);
             self.problems.push(problem.label(label).help(help));
         }
+    }
+}
+
+/// The MCP servers that an action names.
+fn servers_of(implementation: &Implementation) -> Vec<&Text> {
+    match implementation {
+        Implementation::McpTool(tool) => vec![&tool.server],
+        Implementation::LlmCall(call) => {
+            let servers = call.tools.iter().filter(|tool| matches!(tool, ToolUse::Server { .. }));
+            servers.map(ToolUse::text).collect()
+        }
+        _ => Vec::new(),
     }
 }

@@ -46,8 +46,8 @@ pub use files::{FileText, Files, NoFiles, Unable};
 pub use mutations::mutations;
 pub use place::Span;
 pub use reader::{
-    Around, CannotPerform, Definition, Reading, documents, read, read_everything, read_files, read_with,
-    workflow_names,
+    Around, CannotPerform, Definition, Reading, documents, read, read_everything, read_files,
+    read_mcp_servers, read_with, workflow_names,
 };
 pub use resolve::Library;
 pub use schema::{schema, test_schema};

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use wonder_core::def::{
-    ActionDef, ArtifactType, Bundle, Implementation, ModelProfile, Name, PromptSpec, SchemaDef, Spot,
-    TaskDef, Text, ToolUse,
+    ActionDef, ArtifactType, Bundle, Implementation, McpServer, ModelProfile, Name, PromptSpec, SchemaDef,
+    Spot, TaskDef, Text, ToolUse,
 };
 use wonder_core::graph::{Graph, codes as core_codes};
 use wonder_core::problem::{Code, Problem, Severity, nearest};
@@ -72,6 +72,26 @@ impl std::fmt::Debug for Around<'_> {
 /// Reads a file that needs nothing from outside.
 pub fn read(source: &str, file_name: &str) -> Result<Reading, Diagnostics> {
     read_with(source, file_name, &Library::default())
+}
+
+/// Reads MCP servers by name from JSON, by the keys that they have in a workflow file; or says what is wrong first.
+pub fn read_mcp_servers(servers: &str) -> Result<BTreeMap<Name, McpServer>, Box<Diagnostic>> {
+    let parsed: serde_json::Value = serde_json::from_str(servers).unwrap_or_default();
+    let asked = parsed.as_object().into_iter().flatten();
+    // Which model profiles there are is for the workflow to say that names the server.
+    let asked = asked.filter_map(|(_, server)| server.get("sampling")?.get("model")?.as_str());
+    let models: serde_json::Map<String, serde_json::Value> =
+        asked.map(|name| (name.to_owned(), serde_json::json!({"model": name}))).collect();
+    let models = serde_json::Value::from(models);
+    let text = format!(
+        r#"{{"wonder": 1, "name": "settings", "models": {models}, "mcp_servers": {parsed}, "nodes": {{"nothing": {{"mock": {{}}}}}}}}"#
+    );
+    match read_everything(&text, "settings") {
+        Ok(reading) => {
+            Ok(reading.bundles.first().map(|bundle| bundle.mcp_servers.clone()).unwrap_or_default())
+        }
+        Err(problems) => Err(problems.into_first()),
+    }
 }
 
 /// Reads a file for a host that performs nothing itself and so can do all of the format: the simulator.
@@ -205,7 +225,7 @@ const FIELDS: [Code; 6] = [
 /// One file on its way from text to definitions.
 pub(crate) struct FileReader<'r> {
     pub source: Arc<Source>,
-    around: &'r Around<'r>,
+    pub(crate) around: &'r Around<'r>,
     pub problems: Vec<Diagnostic>,
     /// What the reader itself has complained about.
     places: HashSet<Span>,
@@ -511,6 +531,9 @@ impl<'r> FileReader<'r> {
         let definition = match document {
             Built::Workflow(mut bundle) => {
                 complete(&mut bundle, parts, self.around.library);
+                if self.around.unable.is_some() {
+                    self.unusable_servers(&bundle);
+                }
                 used.add(&bundle);
                 let bundle: Arc<Bundle> = Arc::from(bundle);
                 let graph = self.graph(&bundle, self.broken.contains(&at));

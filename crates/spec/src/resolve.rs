@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wonder_core::def::{
-    ActionDef, ArtifactType, Bundle, Implementation, Inline, ModelProfile, Name, PromptSpec, Response, Rule,
-    TaskDef, Text, ToolUse,
+    ActionDef, ArtifactType, Bundle, Implementation, Inline, McpServer, ModelProfile, Name, PromptSpec,
+    Response, Rule, TaskDef, Text, ToolUse,
 };
 
 use crate::build::Parts;
@@ -21,6 +21,9 @@ pub struct Library {
     pub prompts: BTreeMap<Name, PromptSpec>,
     pub models: BTreeMap<Name, ModelProfile>,
     pub artifact_types: BTreeMap<Name, ArtifactType>,
+    pub mcp_servers: BTreeMap<Name, McpServer>,
+    /// The MCP servers that the workflows of a project may use; any, if the project is not here.
+    pub mcp_allowed: BTreeMap<Name, Vec<Name>>,
     /// Workflows that can be called by name, wherever they are.
     pub workflows: BTreeSet<Name>,
 }
@@ -65,6 +68,9 @@ struct Names {
     prompts: Vec<Name>,
     models: Vec<Name>,
     artifact_types: Vec<Name>,
+    servers: Vec<Name>,
+    /// Some text computes the name of a server: it may be any.
+    any_server: bool,
     /// Some text computes the type of an artifact: it may be any.
     any_artifact_type: bool,
 }
@@ -84,6 +90,14 @@ impl Names {
         while let Some(name) = self.prompts.pop() {
             take(&name, &mut bundle.prompts, &file.prompts, &library.prompts);
         }
+        if self.any_server {
+            self.servers.extend(library.mcp_servers.keys().cloned());
+        }
+        while let Some(name) = self.servers.pop() {
+            take(&name, &mut bundle.mcp_servers, &file.mcp_servers, &library.mcp_servers);
+        }
+        let sampling = bundle.mcp_servers.values().filter_map(|server| server.sampling.as_ref());
+        self.models.extend(sampling.map(|sampling| sampling.model.text.clone()));
         while let Some(name) = self.models.pop() {
             if let Some(model) = take(&name, &mut bundle.models, &file.models, &library.models) {
                 self.model(model);
@@ -110,8 +124,16 @@ impl Names {
                     _ => None,
                 });
                 self.actions.extend(actions);
+                self.servers.extend(call.tools.iter().filter_map(|tool| match tool {
+                    ToolUse::Server { mcp, .. } => Some(mcp.text.clone()),
+                    _ => None,
+                }));
                 self.prompts.extend(texts(&call.prompt_spec));
                 self.models.extend(texts(&call.model));
+            }
+            Implementation::McpTool(tool) => {
+                self.servers.push(tool.server.text.clone());
+                self.any_server |= tool.server.text.contains("{{");
             }
             Implementation::ArtifactWrite(write) => {
                 self.artifact_types.extend(texts(&write.artifact_type));

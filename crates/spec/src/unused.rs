@@ -84,6 +84,7 @@ fn task(name: Name, action: Name) -> TaskDef {
         output_mapping: None,
         on_failure: Default::default(),
         condition: None,
+        artifact_above: None,
         spot: Spot::NOWHERE,
     };
     TaskDef { name: Text::new(name), steps: vec![step], ..TaskDef::default() }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use wonder_core::def::Name;
 use wonder_core::error::Failure;
 use wonder_core::event::{EventKind, NewToken};
 use wonder_core::graph::names::{DagPart, dag_part};
@@ -25,6 +26,8 @@ pub struct Actual {
     pub status: String,
     pub output: Value,
     pub state: Value,
+    /// The `state` of the runs that nodes called last, by node.
+    pub called: Value,
     pub failure: Option<Failure>,
     /// The nodes in the order in which they began, those of called workflows behind the nodes that called them.
     pub path: Vec<String>,
@@ -79,11 +82,16 @@ impl Actual {
             waiting: run.why().iter().map(ToString::to_string).collect(),
             ..Actual::default()
         };
+        let mut called = BTreeMap::new();
         for (id, event) in world.history() {
             actual.events.push(event.kind.name());
             let EventKind::TokenCreated(NewToken { token, node, .. }) = &event.kind else { continue };
             let part = dag_part(node).1;
-            let place = plain_place(&world.route(id, *token));
+            let route = world.route(id, *token);
+            let place = plain_place(&route);
+            if let Some((_, caller @ [_, ..])) = route.split_last() {
+                called.insert(plain_place(caller), id.clone());
+            }
             match part {
                 DagPart::Whole => {
                     actual.path.push(place.clone());
@@ -97,6 +105,11 @@ impl Actual {
                 }
             }
         }
+        let state = |id: &Name| {
+            world.runs().find(|(own, _)| *own == id).map(|(_, run)| run.run.state().state.clone())
+        };
+        let states = called.into_iter().filter_map(|(place, id)| Some((place, state(&id)?)));
+        actual.called = Value::map(states);
         actual
     }
 
@@ -110,6 +123,18 @@ impl Actual {
         let turns = self.visits.iter().filter(|(place, _)| place.rsplit('/').next() == Some(TURN));
         turns.map(|(_, visits)| *visits).max().unwrap_or(0)
     }
+}
+
+/// The values of which a case expects a part: its word for them, what it expects, and what is.
+fn of_values<'a>(
+    expect: &'a Expect,
+    actual: &'a Actual,
+) -> [(&'static str, &'a Option<Value>, &'a Value); 3] {
+    [
+        ("output", &expect.output, &actual.output),
+        ("state", &expect.state, &actual.state),
+        ("called", &expect.called, &actual.called),
+    ]
 }
 
 /// The status that a case expects.
@@ -184,9 +209,7 @@ fn differences(expect: &Expect, actual: &Actual) -> Vec<Problem> {
     if let Some(part) = expect.message.as_deref().filter(|part| !message.contains(part)) {
         found.push(Problem::differs("message", format!("…{part}…"), message));
     }
-    for (about, expected, value) in
-        [("output", &expect.output, &actual.output), ("state", &expect.state, &actual.state)]
-    {
+    for (about, expected, value) in of_values(expect, actual) {
         if let Some(expected) = expected {
             values(about, expected, value, Extent::Part, &mut found);
         }
@@ -319,9 +342,7 @@ pub fn edits(at: usize, case: &Case, actual: &Actual) -> Vec<Edit> {
     if nothing && !actual.output.is_null() {
         put("output", actual.output.clone());
     }
-    for (key, expected, is) in
-        [("output", &expect.output, &actual.output), ("state", &expect.state, &actual.state)]
-    {
+    for (key, expected, is) in of_values(expect, actual) {
         if let Some(expected) = expected.as_ref().filter(|expected| !is_of(expected, is, Extent::Part)) {
             put(key, part_like(expected, is));
         }

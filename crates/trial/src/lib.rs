@@ -11,29 +11,35 @@ mod result;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use wonder_core::cost::Spend;
 use wonder_core::def::Name;
+use wonder_core::execution::TryFailure;
 use wonder_core::input::StartRun;
 use wonder_core::value::Value;
-use wonder_sim::inputs::{OutsideInput, ScriptedInput, When};
-use wonder_sim::world::{Definition, Library, ROOT, Setting, World};
+use wonder_sim::inputs::{OutsideInput, ScriptedInput, TELL_EVENT, When};
+use wonder_sim::world::{Definition, Library, Setting, World};
 use wonder_spec::Reading;
 use wonder_spec::cases::{Case, Signal, SignalTime};
 
 pub use compare::{Actual, Problem, edits};
+pub use wonder_sim::outcomes::ActionRequest;
+pub use wonder_sim::world::ROOT;
 
 use mocks::Mocks;
 
 /// Answers actions that no mock answers, from what was recorded.
 pub trait Recordings: std::fmt::Debug + Send + Sync {
-    /// How this try went when it was recorded; Err: a word for whoever wrote the case, if nothing fits.
-    fn answer(&self, asked: &wonder_sim::outcomes::ActionRequest<'_>) -> Result<Recorded, String>;
+    /// How this try went when it was recorded. None: such an action asks nobody, and is never recorded. Err: a word for
+    /// whoever wrote the case, if nothing fits.
+    fn answer(&self, asked: &ActionRequest<'_>) -> Result<Option<Recorded>, String>;
 }
 
 /// How a recorded try went.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    pub result: Result<Value, wonder_core::error::Failure>,
-    pub spend: wonder_core::cost::Spend,
+    pub result: Result<Value, TryFailure>,
+    pub delay_ms: u64,
+    pub spend: Spend,
 }
 
 /// The workflows that cases are about.
@@ -96,11 +102,10 @@ fn input(signal: &Signal) -> ScriptedInput {
         SignalTime::At(ms) => (When::At(ms), 0),
         SignalTime::Awaited(after_ms) => (When::Awaited(signal.event.clone()), after_ms),
     };
-    let what = OutsideInput::Event {
-        name: signal.event.clone(),
-        key: signal.key.clone(),
-        payload: signal.payload.clone(),
-        keep: true,
+    let payload = signal.payload.clone();
+    let what = match &*signal.event {
+        TELL_EVENT => OutsideInput::Tell { payload },
+        _ => OutsideInput::Event { name: signal.event.clone(), key: signal.key.clone(), payload, keep: true },
     };
     ScriptedInput { when, after_ms, run: None, what, each: false }
 }

@@ -9,7 +9,7 @@ use wonder_core::command::{ChildOrder, TaskOrder};
 use wonder_core::cost::Spend;
 use wonder_core::def::Implementation;
 use wonder_core::error::{ErrorKind, Failure};
-use wonder_core::execution::ExecutionRules;
+use wonder_core::execution::{Delivery, ExecutionRules};
 use wonder_core::graph::names::dag_part;
 use wonder_core::input::TaskOutcome;
 use wonder_sim::outcomes::{
@@ -71,16 +71,18 @@ impl Mocks {
         outcome
     }
 
-    fn recorded(&self, request: &ActionRequest<'_>, recordings: &dyn Recordings) -> Act {
-        match recordings.answer(request) {
-            Ok(Recorded { result, spend }) => {
-                Act { result: Some(result), delay_ms: spend.duration_ms, spend, one_try: true }
-            }
+    /// None: it is nothing that is recorded.
+    fn recorded(&self, request: &ActionRequest<'_>) -> Option<Act> {
+        let Recorded { result, delay_ms, spend } = match self.recordings.as_ref()?.answer(request) {
+            Ok(recorded) => recorded?,
             Err(why) => {
                 self.note().unrecorded.push((place(request.at.route), why.clone()));
-                failed(why)
+                return Some(failed(ErrorKind::NotRecorded, why));
             }
-        }
+        };
+        let delivery = result.as_ref().map_or_else(|failed| failed.delivery, |_| Delivery::Answered);
+        let result = Some(result.map_err(|failed| failed.failure));
+        Some(Act { result, delivery, delay_ms, spend, one_try: true })
     }
 }
 
@@ -140,20 +142,20 @@ impl Outcomes for Mocks {
         });
         if let Some(outcome) = outcome {
             let (result, spend) = result::of_action(request, outcome);
-            return Some(Act { result: Some(result), delay_ms: outcome.delay_ms, spend, one_try: true });
+            let (result, delay_ms) = (Some(result), outcome.delay_ms);
+            return Some(Act { result, delivery: Delivery::Answered, delay_ms, spend, one_try: true });
         }
         let implementation = &request.action.def.implementation;
         if matches!(implementation, Implementation::Mock(_)) {
             return None;
         }
-        if let Some(recordings) = &self.recordings {
-            return Some(self.recorded(request, &**recordings));
+        if let Some(recorded) = self.recorded(request) {
+            return Some(recorded);
         }
         self.note().unmocked.insert((plain_place(request.at.route), implementation.kind()));
-        Some(failed(format!(
-            "this `{}` has no mock, and nothing is performed in a test",
-            implementation.kind()
-        )))
+        let kind = implementation.kind();
+        let why = format!("this `{kind}` has no mock, and nothing is performed in a test");
+        Some(failed(ErrorKind::Internal, why))
     }
 
     fn reported_by_host(&self, _at: &At<'_>) -> Option<(u64, TaskOutcome)> {
@@ -210,7 +212,7 @@ impl Outcomes for Mocks {
 }
 
 /// Nothing is known of what it would have given.
-fn failed(why: String) -> Act {
-    let failure = Failure::new(ErrorKind::Internal, why);
-    Act { result: Some(Err(failure)), delay_ms: 0, spend: Spend::default(), one_try: false }
+fn failed(kind: ErrorKind, why: String) -> Act {
+    let result = Some(Err(Failure::new(kind, why)));
+    Act { result, delivery: Delivery::Answered, delay_ms: 0, spend: Spend::default(), one_try: false }
 }

@@ -290,6 +290,8 @@ impl ScenarioHost for Embedded {
             run: from.unwrap_or_default(),
             node: fork.node.to_string(),
             branch: fork.branch,
+            visit: fork.visit,
+            set: fork.set.clone(),
             input: fork.input.clone(),
             definition: Vec::new(),
         }));

@@ -80,3 +80,28 @@ fn the_release_waits_for_its_answer() {
     let done = place.json(&["answer", "last", "approve=true"], 0);
     assert_eq!((&done["status"], &done["output"]["published"]), (&"completed".into(), &true.into()));
 }
+
+/// Without a key, a network or a wait: agents and all.
+#[test]
+fn the_tests_beside_examples_hold() {
+    let place = Place::new();
+    let told = place.json(&["test", &root().join("examples").to_string_lossy()], 0);
+    assert_eq!(told["failed"], 0, "{told:#}");
+    let file = |name: &str| format!("agents/{name}.test.yaml");
+    for name in [
+        "judge_panel",
+        "extraction",
+        "planner",
+        "research",
+        "code_edit",
+        "release",
+        "team",
+        "long_conversation",
+    ] {
+        let files = told["files"].as_array().expect("files");
+        let is_it =
+            |tested: &&serde_json::Value| tested["file"].as_str().is_some_and(|at| at.ends_with(&file(name)));
+        let cases = files.iter().find(is_it).and_then(|tested| tested["cases"].as_array());
+        assert!(cases.is_some_and(|cases| cases.len() > 2), "{name} is not tested");
+    }
+}

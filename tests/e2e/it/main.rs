@@ -4,6 +4,7 @@
 mod agents;
 mod artifacts;
 mod budgets;
+mod cassettes;
 mod clock;
 mod crowd;
 mod damage;
@@ -16,6 +17,7 @@ mod golden;
 mod home;
 mod isolation;
 mod kill;
+mod mcp;
 mod models;
 mod mutations;
 mod once;

@@ -10,11 +10,11 @@ use wonder_modelserver::{Script, Server};
 
 use crate::place::{Place, Told, ended, until};
 
-const KEY: &str = "sk-planted-0123456789abcdef";
+pub(crate) const KEY: &str = "sk-planted-0123456789abcdef";
 
 /// A provider that serves until it is dropped.
 pub(crate) struct Provider {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     _runtime: tokio::runtime::Runtime,
     _server: Server,
 }

@@ -1,7 +1,7 @@
 //! Twenty secrets, put wherever a workflow can put one, said back in every form; then everything that was stored and
 //! everything that is shown is searched for them.
 
-mod forms;
+pub(crate) mod forms;
 mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use aho_corasick::AhoCorasick;
 use serde_json::{Value, json};
 
+use crate::models::{KEY, Provider};
 use crate::place::{Ended, Place, binary, ended};
 use forms::{base64, forms};
 use server::Server;
@@ -249,10 +250,18 @@ fn shown(place: &Place, runs: &[String]) -> Vec<(String, String)> {
     seen
 }
 
+/// Every file below a folder.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    let (folders, mut files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    files.retain(|path| path.is_file());
+    files.extend(folders.iter().flat_map(|folder| files_below(folder)));
+    files
+}
+
 /// Every file of the home, and every cell of every table.
 fn stored(place: &Place) -> Vec<(String, String)> {
-    let files = std::fs::read_dir(place.home()).expect("a home").flatten().map(|entry| entry.path());
-    let files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
+    let files = files_below(&place.home());
     assert!(files.iter().any(|path| path.ends_with("wonder.db")), "{files:?}");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut stored: Vec<(String, String)> = files
@@ -387,6 +396,84 @@ fn twenty_secrets_are_nowhere_to_be_found() {
         logs.clone().any(|(_, text)| text.contains("environment | PATH=")),
         "what it inherits was looked at"
     );
+    let found = leaks(&seen);
+    assert!(found.is_empty(), "{} leaks: {found:#?}", found.len());
+}
+
+/// An agent whose model is told secrets, and says them, a few letters at a time, in words and in what it wants to call;
+/// whose tools read and print them, and leave them in files.
+fn telling(provider: &Provider) -> String {
+    let look = json!({"description": "Looks.", "effects": "once",
+        "requires": {"type": "object", "required": ["what"]},
+        "shell": {"command": "cat said.txt plain.txt; cp said.txt plain.txt data.json \"$WONDER_ARTIFACTS\"; echo {{ what }} | wc -c >&2",
+            "env": {"KEY": secret("LONG"), "OTHER": secret("QUOTES")}, "timeout": "60s",
+            "limits": {"output_bytes": 4_000_000}}});
+    let fails =
+        json!({"description": "Fails.", "shell": {"command": "cat plain.txt >&2; exit 4", "timeout": "60s"}});
+    let headers: BTreeMap<String, String> = named()
+        .filter(|name| !["PEM", "BEYOND_ASCII"].contains(name))
+        .map(|name| (format!("X-{}", name.replace('_', "-")), secret(name)))
+        .collect();
+    let model = json!({"provider": "openai", "model": "gpt-5.2", "base_url": format!("{}/v1", provider.url()),
+        "api_key": secret("MODEL_KEY"), "headers": headers, "prices": {"input": 1, "output": 2}});
+    let told: Vec<String> = named().map(secret).collect();
+    let ask = json!({"llm_call": {"model": "m", "prompt": told.join(" "), "system": secret("PEM"), "timeout": "60s"},
+        "next": [{"to": "work"}]});
+    let agent = json!({"agent": {"model": "m", "prompt": "Look at {{ state.ask.text }}.", "tools": ["look", "fails"]}});
+    let nodes = json!({"ask": ask, "work": agent});
+    format!(
+        "wonder: 1\nname: telling\ntimeout: 10m\nnodes: {nodes}\nmodels: {}\ntools: {}\n",
+        json!({"m": model}),
+        json!({"look": look, "fails": fails})
+    )
+}
+
+#[test]
+fn what_an_agent_its_model_and_its_tools_say_shows_no_secret() {
+    let plain: String = all().map(|(_, value)| format!("{value} ")).collect();
+    let calls = json!([{"tool": "look", "arguments": {"what": plain, "more": said()}}, {"tool": "fails", "arguments": {}},
+        {"tool": "nobody", "arguments": {"what": said()}}]);
+    let turns = json!([
+        {"when": {"turn": 1, "contains": "Look at"}, "text": said(), "chunk_chars": 7, "tool_calls": calls},
+        {"when": {"turn": 2}, "text": format!("{plain} {MARK}"), "chunk_chars": 3},
+        {"text": said(), "chunk_chars": 5},
+    ]);
+    let turns: String =
+        turns.as_array().expect("a list").iter().map(|turn| format!("  - {turn}\n")).collect();
+    let provider = Provider::start(&turns);
+    let place = planted();
+    place
+        .file("wonder.toml", &format!("secrets_file = \"keys\"\nallow_hosts = [\"{}\"]\n", provider.address));
+    let keys = std::fs::read_to_string(place.dir.path().join("keys")).expect("keys");
+    place.file("keys", &format!("{keys}MODEL_KEY={KEY}\n"));
+    let file = place.file("telling.yaml", &telling(&provider));
+
+    let mut seen = Vec::new();
+    let mut see = |arguments: &[&str], code: i32| {
+        let done = wonder(&place, arguments);
+        assert_eq!(done.code, Some(code), "{arguments:?}: {done:?}");
+        seen.push((arguments.join(" "), format!("{}\n{}", done.out, done.err)));
+        done.out
+    };
+    see(&["run", &file, "-o", "text"], 3);
+    let told: Value = serde_json::from_str(&see(&["list", "-o", "json"], 0)).expect("JSON");
+    let run = told[0]["run"].as_str().expect("an id").to_owned();
+    see(&["gates", "-o", "json"], 0);
+    see(&["show", "last"], 0);
+    see(&["answer", "last", "action=approve", "-o", "text"], 0);
+    see(&["fork", &run, "--from", "work/think", "-o", "text"], 0);
+    let artifacts = see(&["artifacts", &run], 0);
+    assert!(artifacts.contains("plain.txt"), "{artifacts}");
+    let asked = provider.journal().to_string();
+    assert!(
+        asked.contains(MARK) && asked.contains(PEM.lines().nth(1).expect("a line")),
+        "the model was told"
+    );
+
+    seen.extend(shown(&place, &[run.clone(), format!("{run}.2.1")]));
+    seen.extend(stored(&place));
+    let searched = seen.iter().filter(|(_, text)| text.contains(MARK) && text.contains("***")).count();
+    assert!(searched >= 8, "{searched} of {} have anything to hide", seen.len());
     let found = leaks(&seen);
     assert!(found.is_empty(), "{} leaks: {found:#?}", found.len());
 }

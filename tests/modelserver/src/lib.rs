@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -22,6 +22,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::ListenerExt as _;
 use http_body::Frame;
 use serde_json::{Value as Json, json};
 use tokio::net::TcpListener;
@@ -31,6 +32,8 @@ use journal::Journal;
 pub use script::{Call, Fault, Script, Turn, Usage, When};
 use wire::{Answer, Asked, Refusal, Wire};
 
+/// In a streamed text: the microseconds since 1970 when this piece of it is sent.
+const NOW: &str = "{now}";
 const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// A server that runs until it is dropped.
@@ -72,6 +75,8 @@ pub async fn serve(listener: TcpListener, script: Script) -> io::Result<()> {
         .fallback(ask)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(served);
+    // A piece of text is on its way when it is said, as with the real ones, and waits for nobody's acknowledgement.
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     axum::serve(listener, router).await
 }
 
@@ -221,7 +226,7 @@ fn stream(open: Open, at: usize, headers: &[(&'static str, &str)], events: Vec<S
             if turn.chunk_delay_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(turn.chunk_delay_ms)).await;
             }
-            if pieces.send(Ok(Bytes::from(event))).await.is_err() {
+            if pieces.send(Ok(Bytes::from(stamped(event)))).await.is_err() {
                 return;
             }
         }
@@ -230,6 +235,15 @@ fn stream(open: Open, at: usize, headers: &[(&'static str, &str)], events: Vec<S
         }
     });
     with_headers(Body::new(Pieces(receiver)).into_response(), headers)
+}
+
+/// An event with the time in it at which it is sent, if its text asks for that.
+fn stamped(event: String) -> String {
+    if !event.contains(NOW) {
+        return event;
+    }
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    event.replace(NOW, &since.as_micros().to_string())
 }
 
 struct Pieces(mpsc::Receiver<io::Result<Bytes>>);

@@ -9,6 +9,7 @@
 //!   - when: {last: tool}
 //!     reasoning: "Sunny, then."
 //!     text: "It is {last}."                  # `{last}`: the text of the last message; `{turn}`: its number
+//!   - {text: "{now} and on", chunk_chars: 5}   # `{now}`: when it is sent, if streamed: microseconds since 1970
 //!   - {error: {status: 429, retry_after: 2}, times: 1}
 //!   - {text: "A longer answer", chunk_chars: 5, chunk_delay_ms: 10, cut_after: 3}
 //! ```

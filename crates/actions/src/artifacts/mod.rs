@@ -6,6 +6,7 @@
 //! the host's to know: here a name is looked up, and never a run changed.
 
 mod keep;
+mod large;
 mod left;
 mod media;
 mod read;
@@ -19,14 +20,18 @@ use std::sync::Arc;
 use wonder_artifacts::Store;
 use wonder_core::artifact::Artifact;
 use wonder_core::error::{ErrorKind, Failure};
-use wonder_core::graph::Work;
+use wonder_core::graph::{ArtifactSpec, Work};
+use wonder_core::value::{Map, Value};
 
 pub use keep::{Content, NewArtifact};
+pub(crate) use large::put_aside;
 pub(crate) use left::{OutFolder, keep_left};
 
+use crate::cassette::{Asked, Asking};
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing};
 use crate::settings::Settings;
+use crate::texts::render;
 
 /// The most that one artifact may have.
 pub(crate) const ARTIFACT_BYTES_MAX: u64 = 2 << 30;
@@ -64,8 +69,18 @@ impl<'a> TaskArtifacts<'a> {
         TaskArtifacts { place, before, new: Vec::new() }
     }
 
+    /// Whether this host keeps any.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.place.is_some()
+    }
+
     pub(crate) fn into_new(self) -> Vec<Artifact> {
         self.new
+    }
+
+    /// Those that the try has kept so far, and where they are.
+    pub(crate) fn kept(&self) -> Option<(&'a Store, &[Artifact])> {
+        Some((&self.place?.store, &self.new))
     }
 
     fn place(&self) -> Result<&'a Artifacts, Failure> {
@@ -103,6 +118,30 @@ impl ActionHandler for ArtifactHandler {
             }
             Some(Work::ArtifactRead { reference }) => Performing::pending(read::perform(context, reference)),
             _ => unreachable!("only artifacts come here"),
+        }
+    }
+
+    /// What is kept and read is the host's own. Only a file of the working directory is not: a command that is not run
+    /// leaves none.
+    fn asked(&self, asking: &Asking<'_>) -> Result<Asked, Failure> {
+        match &asking.call.action.work {
+            Some(Work::ArtifactWrite(ArtifactSpec {
+                content: None,
+                path: Some(path),
+                name,
+                artifact_type,
+                ..
+            })) => {
+                let texts = [("name", Some(name)), ("type", artifact_type.as_ref()), ("path", Some(path))];
+                let mut fields = Map::new();
+                for (field, template) in texts {
+                    if let Some(template) = template {
+                        fields.insert(field.into(), Value::from(render(template, field, asking.scope)?));
+                    }
+                }
+                Ok(Asked::Outside(Value::from(fields)))
+            }
+            _ => Ok(Asked::Nothing),
         }
     }
 }

@@ -11,7 +11,7 @@ mod request;
 use std::error::Error as _;
 use std::sync::Arc;
 
-use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::header::{HeaderMap, LOCATION, SET_COOKIE};
 use reqwest::{Method, Response, StatusCode, Url};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::execution::Delivery;
@@ -22,8 +22,10 @@ pub(crate) use client::Clients;
 pub(crate) use guard::Refused;
 use request::Request;
 
+use crate::cassette::{Asked, Asking};
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing, TryError, TryResult};
+use crate::redact::HIDDEN;
 use crate::settings::Settings;
 
 const REDIRECTS_MAX: u32 = 5;
@@ -55,6 +57,22 @@ impl ActionHandler for HttpHandler {
             unreachable!("only requests come here")
         };
         Performing::pending(self.request(context, http))
+    }
+
+    fn asked(&self, asking: &Asking<'_>) -> Result<Asked, Failure> {
+        let Some(Work::HttpRequest(http)) = &asking.call.action.work else {
+            unreachable!("only requests come here")
+        };
+        request::asked(asking.scope, http).map(Asked::Outside)
+    }
+
+    /// A cookie is what a server knows its asker by.
+    fn for_cassette(&self, mut result: Value) -> Value {
+        let cookies = ["headers".into(), SET_COOKIE.as_str().into()];
+        if result.get_path(&cookies).is_some() {
+            result.set_path(&cookies, Value::str(HIDDEN));
+        }
+        result
     }
 }
 

@@ -6,12 +6,14 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, Heade
 use reqwest::{Method, StatusCode, Url};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::HttpSpec;
+use wonder_core::value::{Map, Value};
 
 use super::{is_safe, same_server};
 use crate::context::ActionContext;
 use crate::parts::{Part, parts};
-use crate::redact::percent_encoded;
-use crate::texts::{bad_field, pairs, render, render_tree};
+use crate::redact::{HIDDEN, percent_encoded};
+use crate::texts::{Pair, bad_field, pairs, render, render_tree};
+use crate::variables::holds_secret;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// What may follow a redirect to another server; everything else may be a credential.
@@ -25,34 +27,125 @@ pub(super) struct Request {
     pub(super) body: Option<String>,
 }
 
+/// What an action says of its request: all that its texts give, not yet looked at as an address and headers.
+#[derive(Debug)]
+struct Filled {
+    method: String,
+    url: Vec<Part>,
+    query: Vec<Pair>,
+    headers: Vec<Pair>,
+    body: Option<Body>,
+}
+
+#[derive(Debug)]
+enum Body {
+    Json(Value),
+    Text(String),
+}
+
+impl Filled {
+    fn of(scope: &Value, http: &HttpSpec) -> Result<Filled, Failure> {
+        let method = http.method.as_ref().map(|text| render(text, "method", scope)).transpose()?;
+        let url = parts(&http.url, scope).map_err(|why| bad_field("url", &why))?;
+        if leaves_its_place(&url) {
+            let why = "a value makes a part of the path `.` or `..`, which leads to another path";
+            return Err(bad_field("url", why));
+        }
+        let body = match (&http.json, &http.body) {
+            (Some(tree), _) => Some(Body::Json(render_tree(tree, "json", scope)?)),
+            (None, Some(text)) => Some(Body::Text(render(text, "body", scope)?)),
+            (None, None) => None,
+        };
+        Ok(Filled {
+            method: method.unwrap_or_else(|| Method::GET.to_string()),
+            url,
+            query: pairs(http.query.as_ref(), "query", scope)?,
+            headers: pairs(http.headers.as_ref(), "headers", scope)?,
+            body,
+        })
+    }
+}
+
+/// The request as a cassette has it: what is asked of which address, without what may be a credential.
+pub(super) fn asked(scope: &Value, http: &HttpSpec) -> Result<Value, Failure> {
+    let filled = Filled::of(scope, http)?;
+    let text = address(&filled.url);
+    let url = Url::parse(&text).map_or(text, |url| without_credentials(url).to_string());
+    let mut fields = Map::new();
+    fields.insert("method".into(), Value::from(filled.method.trim().to_ascii_uppercase()));
+    fields.insert("url".into(), Value::from(url));
+    let plain = |name: &str, value: String| if may_be_credential(name) { HIDDEN.to_owned() } else { value };
+    for (field, pairs) in [("query", filled.query), ("headers", filled.headers)] {
+        let shown = pairs.into_iter().map(|(name, values)| {
+            let values = values.into_iter().flatten().map(|value| Value::from(plain(&name, value)));
+            let mut values: Vec<Value> = values.collect();
+            let value = if values.len() == 1 { values.remove(0) } else { Value::list(values) };
+            (if field == "headers" { name.to_ascii_lowercase() } else { name }, value)
+        });
+        let shown: Vec<(String, Value)> = shown.collect();
+        if !shown.is_empty() {
+            fields.insert(field.into(), Value::map(shown));
+        }
+    }
+    match filled.body {
+        Some(Body::Json(value)) => drop(fields.insert("json".into(), value)),
+        Some(Body::Text(text)) => drop(fields.insert("body".into(), Value::from(text))),
+        None => {}
+    }
+    if !http.expect.is_empty() {
+        fields.insert("expect".into(), Value::list(http.expect.iter().cloned()));
+    }
+    Ok(Value::from(fields))
+}
+
+fn without_credentials(mut url: Url) -> Url {
+    if url.password().is_some() {
+        // It cannot fail: an address that has a password can have another.
+        let _ = url.set_password(Some(HIDDEN));
+    }
+    if url.query_pairs().any(|(name, _)| may_be_credential(&name)) {
+        let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        let mut query = url.query_pairs_mut();
+        query.clear();
+        for (name, value) in pairs {
+            query.append_pair(&name, if may_be_credential(&name) { HIDDEN } else { &value });
+        }
+    }
+    url
+}
+
+/// By its name: what is there to say who asks.
+fn may_be_credential(name: &str) -> bool {
+    const KNOWN: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
+    KNOWN.contains(&name.to_ascii_lowercase().as_str())
+        || holds_secret(&name.to_ascii_uppercase().replace('-', "_"))
+}
+
 impl Request {
     pub(super) fn of(context: &ActionContext<'_>, http: &HttpSpec) -> Result<Request, Failure> {
-        let scope = context.scope;
-        let method = match &http.method {
-            None => Method::GET,
-            Some(text) => method(&render(text, "method", scope)?)?,
-        };
-        let mut url = url(context, http)?;
-        for (name, values) in pairs(http.query.as_ref(), "query", scope)? {
+        let filled = Filled::of(context.scope, http)?;
+        let method = method(&filled.method)?;
+        let mut url = url(&filled.url)?;
+        for (name, values) in filled.query {
             for value in values.into_iter().flatten() {
                 url.query_pairs_mut().append_pair(&name, &value);
             }
         }
         let mut headers = HeaderMap::new();
-        for (name, values) in pairs(http.headers.as_ref(), "headers", scope)? {
+        for (name, values) in filled.headers {
             let name = header_name(&name)?;
             for value in values.into_iter().flatten() {
                 headers.append(&name, header_value(&name, &value)?);
             }
         }
-        let body = match (&http.json, &http.body) {
-            (Some(tree), _) => {
+        let body = match filled.body {
+            Some(Body::Json(value)) => {
                 let json = HeaderValue::from_static("application/json");
                 headers.entry(CONTENT_TYPE).or_insert(json);
-                Some(render_tree(tree, "json", scope)?.to_string())
+                Some(value.to_string())
             }
-            (None, Some(text)) => Some(render(text, "body", scope)?),
-            (None, None) => None,
+            Some(Body::Text(text)) => Some(text),
+            None => None,
         };
         if !is_safe(&method) {
             let key = header_value(&IDEMPOTENCY_KEY, &context.key())?;
@@ -100,18 +193,12 @@ fn method(text: &str) -> Result<Method, Failure> {
         .map_err(|_| bad_field("method", &format!("{text:?} is no method")))
 }
 
-fn url(context: &ActionContext<'_>, http: &HttpSpec) -> Result<Url, Failure> {
-    let parts = parts(&http.url, context.scope).map_err(|why| bad_field("url", &why))?;
-    if leaves_its_place(&parts) {
-        let why = "a value makes a part of the path `.` or `..`, which leads to another path";
-        return Err(bad_field("url", why));
-    }
-    let text = address(&parts);
-    let url = Url::parse(&text).map_err(|error| {
+fn url(parts: &[Part]) -> Result<Url, Failure> {
+    let text = address(parts);
+    Url::parse(&text).map_err(|error| {
         let message = format!("`url`: {text:?} is no address ({error}): expected http:// or https://");
         Failure::new(ErrorKind::ExpressionError, message)
-    })?;
-    Ok(url)
+    })
 }
 
 fn address(parts: &[Part]) -> String {

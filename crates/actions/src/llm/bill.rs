@@ -19,6 +19,8 @@ pub(super) fn count(
         Ok(reply) => (reply.usage, Some(reply)),
         Err(failure) => (failure.usage, failure.reply.as_deref().filter(|_| is_answer(failure.kind))),
     };
+    // Some imitations say that everything was nothing.
+    let usage = usage.filter(|usage| usage.input_tokens > 0 || usage.output_tokens > 0);
     let guessed = said.filter(|_| usage.is_none()).map(|reply| Usage {
         input_tokens: estimate,
         output_tokens: reply.text.len().div_ceil(BYTES_PER_TOKEN) as u64,

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tokio::io::AsyncReadExt;
-use wonder_core::artifact::{BY_HASH, BY_NAME, wanted};
+use wonder_core::artifact::{BY_HASH, BY_NAME, Wanted, wanted};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::template::{Budget, Template};
 use wonder_core::value::Value;
@@ -14,35 +14,59 @@ use crate::context::ActionContext;
 use crate::handler::TryError;
 use crate::texts::bad_field;
 
-const BYTES_MAX: u64 = 20 << 20;
+pub(crate) const BYTES_MAX: u64 = 20 << 20;
 const NO_PICTURE: &str = "is no PNG, JPEG, GIF or WebP";
 
-pub(super) async fn read(context: &ActionContext<'_>, images: &[Template]) -> Result<Vec<Part>, TryError> {
-    let mut parts = Vec::with_capacity(images.len());
+/// A picture as it is written: where it is to be found.
+#[derive(Debug)]
+pub(super) enum Named {
+    Url(String),
+    Artifact(Wanted),
+    /// In the working directory, unless it says otherwise.
+    File(String),
+}
+
+pub(super) fn named(scope: &Value, images: &[Template]) -> Result<Vec<Named>, Failure> {
     let mut budget = Budget::default();
-    for template in images {
-        let value = template.render_value_within(context.scope, &mut budget);
+    let each = images.iter().map(|template| {
+        let value = template.render_value_within(scope, &mut budget);
         let value = value.map_err(|error| bad_field("images", &error.message))?;
         let text = value.as_str().unwrap_or_default().trim();
         let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| text.starts_with(beginning));
-        parts.push(Part::Image(if begins(&["https://", "http://"]) {
-            Image::Url { url: text.into(), media_type: None }
+        Ok(if begins(&["https://", "http://"]) {
+            Named::Url(text.to_owned())
         } else if value.as_map().is_some() || begins(&[BY_NAME, BY_HASH]) {
-            artifact(context, &value).await?
+            Named::Artifact(wanted(&value).map_err(|why| bad_field("images", &why))?)
         } else {
-            file(context, text).await?
+            Named::File(text.to_owned())
+        })
+    });
+    each.collect()
+}
+
+pub(super) async fn read(context: &ActionContext<'_>, images: &[Template]) -> Result<Vec<Part>, TryError> {
+    let mut parts = Vec::with_capacity(images.len());
+    for picture in named(context.scope, images)? {
+        parts.push(Part::Image(match picture {
+            Named::Url(url) => Image::Url { url: url.into(), media_type: None },
+            Named::Artifact(wanted) => artifact(context, &wanted).await?,
+            Named::File(path) => file(context, &path).await?,
         }));
     }
     Ok(parts)
 }
 
-async fn artifact(context: &ActionContext<'_>, value: &Value) -> Result<Image, TryError> {
-    let wanted = wanted(value).map_err(|why| bad_field("images", &why))?;
-    let opened = context.read_artifact(&wanted, BYTES_MAX).await?;
+async fn artifact(context: &ActionContext<'_>, wanted: &Wanted) -> Result<Image, TryError> {
+    let opened = context.read_artifact(wanted, BYTES_MAX).await?;
     let media_type = picture_type(&opened.bytes);
     let media_type =
         media_type.ok_or_else(|| bad_field("images", &format!("{:?} {NO_PICTURE}", opened.name)))?;
     Ok(shown(media_type, &opened.bytes))
+}
+
+/// What is wrong with a picture.
+pub(super) fn wrong(path: &str, why: &str) -> Failure {
+    bad_field("images", &format!("{path:?} {why}"))
 }
 
 fn shown(media_type: &str, bytes: &[u8]) -> Image {
@@ -50,7 +74,7 @@ fn shown(media_type: &str, bytes: &[u8]) -> Image {
 }
 
 async fn file(context: &ActionContext<'_>, path: &str) -> Result<Image, Failure> {
-    let wrong = |why: &str| bad_field("images", &format!("{path:?} {why}"));
+    let wrong = |why: &str| wrong(path, why);
     let unreadable = |error: std::io::Error| wrong(&format!("cannot be read: {error}"));
     let place = context.workdir().join(path);
     let is_file = tokio::fs::metadata(&place).await.map_err(unreadable)?.is_file();

@@ -25,9 +25,10 @@ type Answer = Result<Reply, CallFailure>;
 pub(super) async fn send(
     handler: &LlmHandler,
     context: &mut ActionContext<'_>,
-    exchange: &Exchange,
+    mut exchange: Exchange,
 ) -> Result<Answer, TryError> {
-    let sending = in_time(post(handler, &exchange.call)).await;
+    let body = std::mem::take(&mut exchange.call.body);
+    let sending = in_time(post(handler, &exchange.call, body)).await;
     let mut response = match sending {
         Ok(response) => response?,
         Err(failure) => return Ok(Err(failure)),
@@ -60,7 +61,7 @@ async fn in_time<F: Future>(work: F) -> Result<F::Output, CallFailure> {
     })
 }
 
-async fn post(handler: &LlmHandler, call: &HttpCall) -> Result<Response, TryError> {
+async fn post(handler: &LlmHandler, call: &HttpCall, body: Vec<u8>) -> Result<Response, TryError> {
     let url = Url::parse(&call.url).map_err(|error| {
         Failure::new(ErrorKind::ExpressionError, format!("`base_url`: {:?} is no address: {error}", call.url))
     })?;
@@ -69,7 +70,7 @@ async fn post(handler: &LlmHandler, call: &HttpCall) -> Result<Response, TryErro
     let clients = &handler.clients;
     let client = if permitted { clients.open() } else { clients.guarded() };
     let client = client.map_err(|why| Failure::new(ErrorKind::Internal, why))?;
-    let sending = client.post(url.clone()).headers(headers(call)?).body(call.body.clone());
+    let sending = client.post(url.clone()).headers(headers(call)?).body(body);
     sending.send().await.map_err(|error| unsent(&url, &error))
 }
 

@@ -14,13 +14,14 @@ use tokio::sync::OnceCell;
 use wonder_core::def::ShellLimits;
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::ShellSpec;
+use wonder_core::value::Value;
 
 use super::ShellHandler;
 use super::hidden::covers;
 use super::isolation::program;
 use super::plan::{OUT_INSIDE, Plan};
 use super::process::Launch;
-use crate::context::ActionContext;
+use crate::deadline::Deadline;
 use crate::handler::TryError;
 use crate::reaper::Container;
 use crate::settings::Settings;
@@ -37,18 +38,18 @@ pub(crate) struct Runtimes(OnceCell<PathBuf>);
 
 pub(super) async fn launch(
     handler: &ShellHandler,
-    context: &ActionContext<'_>,
+    (scope, deadline): (&Value, Deadline<'_>),
     shell: &ShellSpec,
     plan: Plan,
 ) -> Result<Launch, TryError> {
     let image = shell.image.as_ref().ok_or_else(|| bad_field("image", "isolation: container needs one"))?;
-    let image = render(image, "image", context.scope)?;
+    let image = render(image, "image", scope)?;
     if image.is_empty() || image.starts_with('-') {
         return Err(bad_field("image", &format!("{image:?} is no name of an image")).into());
     }
     let settings = &handler.settings;
     let runtime = handler.runtimes.0.get_or_try_init(|| find(settings));
-    let runtime = context.deadline.limit(runtime).await??;
+    let runtime = deadline.limit(runtime).await??;
     let name = fresh_name();
     let command = words(settings, runtime, (&name, &image), shell, &plan)?;
     let mut variables = of_client(settings);

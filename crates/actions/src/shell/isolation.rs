@@ -14,11 +14,12 @@ use rustix::process::{Resource, getrlimit};
 use wonder_core::def::{Isolation, ShellLimits};
 use wonder_core::error::{ErrorKind, Failure};
 use wonder_core::graph::ShellSpec;
+use wonder_core::value::Value;
 
 use super::plan::Plan;
 use super::process::{Launch, not_found};
 use super::{NOT_FOUND, ShellHandler, container, not_started, sandbox};
-use crate::context::ActionContext;
+use crate::deadline::Deadline;
 use crate::handler::TryError;
 use crate::settings::Settings;
 
@@ -31,7 +32,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 pub(super) async fn launch(
     handler: &ShellHandler,
-    context: &ActionContext<'_>,
+    (scope, deadline): (&Value, Deadline<'_>),
     shell: &ShellSpec,
     plan: Plan,
 ) -> Result<Launch, TryError> {
@@ -40,7 +41,7 @@ pub(super) async fn launch(
         Isolation::None => Ok(open(settings, shell.limits, plan)),
         Isolation::Process => Ok(process(settings, shell.limits, plan)?),
         Isolation::Sandbox => Ok(sandbox(settings, shell, plan)?),
-        Isolation::Container => container::launch(handler, context, shell, plan).await,
+        Isolation::Container => container::launch(handler, (scope, deadline), shell, plan).await,
     }
 }
 

@@ -12,6 +12,7 @@ mod plan;
 mod process;
 mod quote;
 mod sandbox;
+mod stays;
 
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
@@ -27,8 +28,10 @@ pub(crate) use isolation::missing_program;
 pub use plan::COMMAND_VARIABLES;
 use plan::Plan;
 use process::Ended;
+pub(crate) use stays::{Opened, Stays, StaysSpec};
 
 use crate::artifacts::{OutFolder, keep_left};
+use crate::cassette::{Asked, Asking};
 use crate::context::ActionContext;
 use crate::handler::{ActionHandler, Performing, TryError, TryResult};
 use crate::json;
@@ -60,7 +63,7 @@ impl ShellHandler {
     async fn run(&self, context: &mut ActionContext<'_>, shell: &ShellSpec) -> TryResult {
         let out = OutFolder::fresh(context)?;
         let plan = Plan::of(context, shell, out.as_ref())?;
-        let launch = isolation::launch(self, context, shell, plan).await?;
+        let launch = isolation::launch(self, (context.scope, context.deadline), shell, plan).await?;
         let ended = process::run(self, context, launch, shell.limits.output_bytes).await?;
         let mut result = result_of(context, shell, ended)?;
         let Some(out) = out else { return Ok(result) };
@@ -82,6 +85,13 @@ impl ActionHandler for ShellHandler {
             unreachable!("only commands come here")
         };
         Performing::pending(self.run(context, shell))
+    }
+
+    fn asked(&self, asking: &Asking<'_>) -> Result<Asked, Failure> {
+        let Some(Work::Shell(shell)) = &asking.call.action.work else {
+            unreachable!("only commands come here")
+        };
+        plan::asked(asking.scope, shell).map(Asked::Outside)
     }
 }
 

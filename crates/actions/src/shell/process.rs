@@ -223,7 +223,7 @@ impl<'a> Process<'a> {
     }
 }
 
-fn command(launch: &Launch) -> Command {
+pub(super) fn command(launch: &Launch) -> Command {
     let mut command = Command::new(&launch.command[0]);
     command.args(&launch.command[1..]).current_dir(&launch.cwd).process_group(0);
     command.env_clear().envs(&launch.variables);
@@ -240,7 +240,8 @@ async fn feed(stdin: Option<ChildStdin>, text: String) {
 }
 
 /// A process group that does not outlive its guard.
-struct Group {
+#[derive(Debug)]
+pub(super) struct Group {
     leader: Pid,
     reaper: Arc<Reaper>,
     container: Option<Container>,
@@ -249,7 +250,7 @@ struct Group {
 }
 
 impl Group {
-    fn new(leader: Pid, reaper: Arc<Reaper>, container: Option<Container>) -> Group {
+    pub(super) fn new(leader: Pid, reaper: Arc<Reaper>, container: Option<Container>) -> Group {
         reaper.lives(leader, container.as_ref());
         Group { leader, reaper, container, over: false }
     }
@@ -270,7 +271,7 @@ impl Group {
 
     /// Ends what the leader left running, at once: no number is given away that fast. A container is gone
     /// with its client, unless somebody killed the client.
-    fn leader_ended(&mut self, status: ExitStatus) {
+    pub(super) fn leader_ended(&mut self, status: ExitStatus) {
         if status.code().is_some() {
             self.container = None;
         }
@@ -296,7 +297,7 @@ fn kill_container(container: &Container) {
 /// What a machine gives back in time: file descriptors, processes, memory, a program that is being written.
 const PASSING: [Errno; 5] = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM, Errno::TXTBSY];
 
-fn unstarted(program: &str, error: &io::Error) -> Failure {
+pub(super) fn unstarted(program: &str, error: &io::Error) -> Failure {
     if Errno::from_io_error(error).is_some_and(|code| PASSING.contains(&code)) {
         let message = format!("this machine could not start {program} now: {error}");
         return Failure::new(ErrorKind::Overloaded, message);

@@ -359,6 +359,21 @@ async fn a_profile_says_what_every_call_has_and_a_budget_bounds_the_answer() {
 }
 
 #[tokio::test]
+async fn a_provider_that_does_not_say_what_it_used_is_estimated() {
+    for format in FORMATS {
+        let server =
+            serve("  - {text: A longer answer than that, usage: {input_tokens: 0, output_tokens: 0}}").await;
+        let (job, mut output) = asking(&profile(&server, format, ""), "prompt: Hi", "{}");
+        let spend = worker(&server).perform(job).await.spend;
+        assert!(
+            spend.input_tokens > 0 && spend.output_tokens > 0 && spend.usd_micros > 0,
+            "{format:?}: {spend:?}"
+        );
+        output.line_with("does not say what it used").await;
+    }
+}
+
+#[tokio::test]
 async fn a_call_waits_for_its_rate_says_so_and_can_be_stopped() {
     let server = serve("  - {text: ok, usage: {input_tokens: 1, output_tokens: 1}}").await;
     let profile = profile(&server, FORMATS[0], ", rate: {rpm: 1}");

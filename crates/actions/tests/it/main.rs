@@ -2,6 +2,7 @@
 //! left behind or let out.
 
 mod artifacts;
+mod cassette;
 mod guard;
 mod handler;
 mod http;

@@ -164,13 +164,14 @@ async fn a_panic_is_a_failure_like_any_other() {
 
 #[tokio::test]
 async fn kinds_it_does_not_know_are_refused_by_name() {
-    let node = "{mcp_tool: {server: s, tool: t}}";
+    let node = "{human_gate: Well?}";
     let failed = failure(perform(node, "{}").await);
     assert_eq!(failed.kind, ErrorKind::Internal);
-    assert!(failed.message.contains("cannot perform `mcp_tool`"), "{}", failed.message);
+    assert!(failed.message.contains("cannot perform `human_gate`"), "{}", failed.message);
     let worker = Worker::new(Settings::default());
     for (node, can) in [
         (node, false),
+        ("{mcp_tool: {server: s, tool: t}}", true),
         ("{artifact_read: a}", true),
         ("{mock: {output: {}}}", true),
         ("{shell: ls}", true),

@@ -1,3 +1,5 @@
+//! Whole or not at all, by content, collected when nobody refers to it.
+
 use std::collections::BTreeSet;
 
 use super::*;

@@ -18,10 +18,12 @@ use crate::verbs::look::look;
 use crate::view::words::shell_word;
 
 pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, Fault> {
+    session.use_tape(&args.tape)?;
     let by = somebody(args.how.by);
     if !args.answer.is_empty() {
         return set_going(session, args.how.detach, Some(now()), async |engine| {
             let gate = chosen_gate(engine, &args.gate, &session.screen).await?;
+            session.begin_tape(engine, run_of(&gate)).await?;
             let form = form_of(engine, &gate).await?;
             let answer = inputs::any(&Wanted::answer(&form), &args.answer)?.unwrap_or_default();
             let answered = engine.answer(Answer { request_id: None, gate, answer, by }).await;
@@ -34,9 +36,15 @@ pub(crate) async fn answer(args: AnswerArgs, session: &Session) -> Result<Exit, 
         return Ok(Exit::Waiting);
     };
     set_going(session, args.how.detach, Some(now()), async |engine| {
+        session.begin_tape(engine, run_of(&gate)).await?;
         Ok(engine.answer(Answer { request_id: None, gate, answer, by }).await?)
     })
     .await
+}
+
+/// `RUN:NUMBER`, or a run.
+fn run_of(gate: &str) -> &str {
+    gate.rsplit_once(':').map_or(gate, |(run, _)| run)
 }
 
 /// What an answer is typed by. A gate that cannot be found, or has been closed, is for the engine to refuse.

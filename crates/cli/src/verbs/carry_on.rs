@@ -28,6 +28,7 @@ use crate::screen::Screen;
 use crate::session::Session;
 use crate::text::text;
 use crate::verbs::draw::definition;
+use crate::verbs::tape;
 use crate::view::result::{failure, remedies, summary, waits};
 use crate::view::tree::Background;
 use crate::view::words::shell_word;
@@ -68,11 +69,16 @@ pub(crate) async fn set_going(
     asks: impl AsyncFnOnce(&dyn Engine) -> Result<Box<RunView>, Fault>,
 ) -> Result<Exit, Fault> {
     let connection = session.open(Purpose::Act).await?;
+    tape::refuse_elsewhere(session, &connection).await?;
     // Who leaves at once carries nothing on, unless another process does it anyway.
     let drive = if detached && connection.owner().is_none() { Drive::Off } else { Drive::On };
     match asks(connection.with(drive).engine()).await {
         Ok(view) if detached => detach(session, connection, &view).await,
-        Ok(view) => carry_on(session, connection, view.row.root, since).await,
+        Ok(view) => {
+            session.tape().into_iter().for_each(|tape| tape.begun());
+            let exit = carry_on(session, connection, view.row.root, since).await?;
+            Ok(tape::tell(session, exit))
+        }
         Err(fault) => {
             connection.close(Leaving::Drain).await;
             Err(fault)

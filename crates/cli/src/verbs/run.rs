@@ -25,6 +25,7 @@ use crate::view::paint::Tone;
 use crate::view::words::{duration, shell_word};
 
 pub(crate) async fn run(args: RunArgs, session: &Session) -> Result<Exit, Fault> {
+    session.use_tape(&args.tape)?;
     let start = prepare(&args, session)?;
     let schema = input_schema(&start.workflow).clone();
     let limit = default_limit(&start.workflow).filter(|_| !session.screen.json);
@@ -51,11 +52,13 @@ fn prepare(args: &RunArgs, session: &Session) -> Result<Start, Fault> {
         );
         return Err(Fault::usage(message).help("a run remembers where it works: go to another directory"));
     };
-    let mut callable = workflows_of(&args.files, &session.screen)?;
+    let replays = session.tape().is_some_and(|tape| tape.is_replay());
+    let purpose = if replays { For::Replay } else { For::Run };
+    let mut callable = workflows_of(&args.files, purpose, &session.screen)?;
     let workflow = callable.remove(0);
     let input = inputs::object(&Wanted::input(input_schema(&workflow)), &args.inputs)?;
     Ok(Start {
-        id: None,
+        id: session.begin_tape_of_new()?,
         workflow,
         callable,
         input,
@@ -93,12 +96,12 @@ fn file_of(files: &[PathBuf]) -> Option<String> {
 }
 
 fn workflows(file: &Path, screen: &Screen) -> Result<Vec<Workflow>, Fault> {
-    workflows_of(&[file.to_owned()], screen)
+    workflows_of(&[file.to_owned()], For::Run, screen)
 }
 
 /// The workflows of files and of those they call, of which there is at least one; warnings are said.
-fn workflows_of(files: &[PathBuf], screen: &Screen) -> Result<Vec<Workflow>, Fault> {
-    let reading = read(files, For::Run)?;
+fn workflows_of(files: &[PathBuf], purpose: For, screen: &Screen) -> Result<Vec<Workflow>, Fault> {
+    let reading = read(files, purpose)?;
     warn(&reading.warnings, screen);
     let workflows = of_reading(&reading);
     if workflows.is_empty() {
@@ -140,16 +143,19 @@ fn warn(warnings: &Diagnostics, screen: &Screen) {
 }
 
 pub(crate) async fn resume(args: ResumeArgs, session: &Session) -> Result<Exit, Fault> {
+    session.use_tape(&args.tape)?;
     let act = Act::Resume { by: somebody(args.how.by.clone()) };
     set_act(args.run, act, &args.how, session).await
 }
 
 pub(crate) async fn retry(args: RetryArgs, session: &Session) -> Result<Exit, Fault> {
+    session.use_tape(&args.tape)?;
     let definition = args.definition.as_deref().map(|file| workflows(file, &session.screen)).transpose()?;
     let keeps = definition.is_none();
     let act = Act::Retry { by: somebody(args.how.by.clone()), definition: definition.unwrap_or_default() };
     set_going(session, args.how.detach, Some(now()), async |engine| {
         let run = chosen(engine, args.run, &session.screen).await?;
+        session.begin_tape(engine, &run).await?;
         let view = engine.act(run.clone(), act).await.map_err(|error| Fault::from(error).about(&run))?;
         if keeps {
             say_if_edited(engine, &view, &session.screen).await;
@@ -209,6 +215,7 @@ pub(crate) async fn fork(args: ForkArgs, session: &Session) -> Result<Exit, Faul
 async fn set_act(run: String, act: Act, how: &How, session: &Session) -> Result<Exit, Fault> {
     set_going(session, how.detach, Some(now()), async |engine| {
         let run = chosen(engine, run, &session.screen).await?;
+        session.begin_tape(engine, &run).await?;
         engine.act(run.clone(), act).await.map_err(|error| Fault::from(error).about(&run))
     })
     .await

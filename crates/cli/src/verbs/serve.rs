@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::interrupts::Interrupts;
 use crate::screen::now;
 use crate::session::Session;
-use crate::sources::unable;
+use crate::sources::{For, library, unable};
 use crate::text::text;
 
 /// How often an owner that is still there is looked at.
@@ -120,6 +120,7 @@ fn options(
         home,
         workdir: workdir.to_owned(),
         performs: Arc::new(unable()),
+        library: library(For::Run)?,
         access,
         hosts: args.hosts.clone(),
         limits: Limits::default(),

@@ -14,6 +14,7 @@ use crate::reading::{self, Bounded};
 use crate::session::Session;
 use crate::sources::{For, read};
 use crate::text::Text;
+use crate::verbs::tape::Cassettes;
 use crate::view::test as view;
 use crate::view::words::count;
 
@@ -156,8 +157,15 @@ fn played(path: &Path, name: &str, filter: Option<&str>) -> Result<Vec<(Case, Pl
         return Err(crate::verbs::run::no_workflow(&workflow, &reading));
     };
     let wanted = |case: &Case| filter.is_none_or(|filter| case.name.contains(filter));
-    let cases = file.cases.into_iter().filter(wanted);
-    Ok(cases.map(|case| (stage.play(&case, None), case)).map(|(played, case)| (case, played)).collect())
+    let mut cassettes = Cassettes::default();
+    let beside = path.parent().unwrap_or(Path::new(""));
+    let play = |case: Case| {
+        let recordings = case.cassette.as_ref().map(|written| cassettes.open(&beside.join(written)));
+        let recordings = recordings.transpose().map_err(|fault| fault.in_case(name, &case.name))?;
+        Ok((stage.play(&case, recordings), case))
+    };
+    let played = file.cases.into_iter().filter(wanted).map(play);
+    played.map(|played| played.map(|(played, case)| (case, played))).collect()
 }
 
 fn definition(problems: Diagnostics) -> Fault {

@@ -31,7 +31,7 @@ pub(crate) fn validate(args: &ValidateArgs, screen: &Screen) -> Result<Exit, Fau
     let files: Vec<_> = args.files.iter().map(|path| (path, disk.given(path))).collect();
     let texts = files.iter().filter_map(|(_, file)| file.as_ref().ok());
     let workflows = texts.flat_map(|file| wonder_spec::workflow_names(&file.text)).collect();
-    let library = Library { workflows, ..Library::default() };
+    let library = Library { workflows, ..crate::sources::library(For::Look)? };
     for (path, file) in files {
         let file = match file {
             Ok(file) => file,

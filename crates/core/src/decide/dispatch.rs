@@ -245,7 +245,11 @@ pub(super) enum Sent {
 
 /// The pinned prices of the profiles that a task's calls may use: none for a task without model calls.
 fn prices(task: &Task, pinned: &BTreeMap<Name, Prices>) -> BTreeMap<Name, Prices> {
-    let calls = task.steps.iter().any(|step| matches!(step.action.work, Some(Work::LlmCall(_))));
+    let calls = task.steps.iter().any(|step| match &step.action.work {
+        Some(Work::LlmCall(_)) => true,
+        Some(Work::McpTool(call)) => call.sampling().is_some(),
+        _ => false,
+    });
     if calls { pinned.clone() } else { BTreeMap::new() }
 }
 

@@ -13,10 +13,10 @@ use super::Decision;
 impl Decision<'_> {
     /// The most that the calls of a task can cost. A prompt has at most as many tokens as bytes.
     pub(super) fn worst_case(&self, id: TokenId, task: &Task, input: &Value) -> Allowance {
-        reserve::worst_task(task, |call| self.worst_call(id, call, input))
+        reserve::worst_task(task, |call, more| self.worst_call(id, call, (input, more)))
     }
 
-    fn worst_call(&self, id: TokenId, call: &LlmCall, input: &Value) -> Allowance {
+    fn worst_call(&self, id: TokenId, call: &LlmCall, (input, more): (&Value, u64)) -> Allowance {
         let graph = self.run.graph();
         let overrides = &self.token(id).overrides;
         let written = overrides.model.clone().or_else(|| call.model.as_ref().map(|m| m.text.clone()));
@@ -25,6 +25,7 @@ impl Decision<'_> {
         let start = self.state().start.as_ref();
         let prices = model.as_ref().and_then(|name| start?.prices.get(name)).copied().unwrap_or_default();
         let bytes = reserve::written_bytes(graph, call) + added_bytes(self.token(id)) + input.size() as u64;
+        let bytes = bytes.saturating_add(more);
         reserve::worst_call(call, profile, &prices, bytes)
     }
 }

@@ -96,3 +96,26 @@ fn a_call_that_offers_tools_has_no_effect_for_it_calls_none() {
     assert_eq!(task.effect, Effect::None);
     assert_eq!(tools(&self::call(&task, Overrides::default())), ["keep", "send", "all of files"]);
 }
+
+#[test]
+fn a_schema_that_forbids_other_keys_does_not_forbid_the_feedback_that_is_always_there() {
+    let requires = json!({"type": "object", "required": ["q"], "additionalProperties": false,
+        "properties": {"q": {"type": "string"}}});
+    let node = json!({"ref": "n", "task": "n", "inline": "action", "input_mapping": {"q": "input.q"}});
+    let bundle = json!({
+        "workflow": {"name": "test", "nodes": [node]},
+        "tasks": {"n": {"name": "n", "steps": [{"ref": "only", "action": "n"}]}},
+        "actions": {"n": tool("n", "n", json!({"requires": requires}))},
+    });
+    let (graph, _) = Graph::build(Arc::new(serde_json::from_value(bundle).unwrap())).unwrap();
+    let start = |input: Value, feedback: Value| {
+        TaskMachine::start(graph.tasks["n"].clone(), input, feedback, Overrides::default()).ask()
+    };
+    let good = || Value::map([("q", Value::str("why?"))]);
+    assert!(matches!(start(good(), Value::Null), Ask::Perform(_)));
+    assert!(matches!(start(good(), Value::str("shorter")), Ask::Perform(_)));
+    let more = Value::map([("q", Value::str("why?")), ("more", Value::Null)]);
+    let Ask::Done(outcome) = start(more, Value::Null) else { panic!("it is performed") };
+    let told = format!("{outcome:?}");
+    assert!(told.contains("'more' was unexpected") && !told.contains("feedback"), "{told}");
+}

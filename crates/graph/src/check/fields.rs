@@ -34,9 +34,8 @@ impl Check<'_> {
                     );
                 }
             }
-            Implementation::McpTool(_)
-            | Implementation::ArtifactRead(_)
-            | Implementation::WorkflowCall(_) => {}
+            Implementation::McpTool(tool) => self.known_server(&tool.server),
+            Implementation::ArtifactRead(_) | Implementation::WorkflowCall(_) => {}
         }
     }
 
@@ -66,8 +65,10 @@ impl Check<'_> {
             self.unknown(codes::UNKNOWN_PROMPT, prompt, "prompt", known);
         }
         for tool in &call.tools {
-            if let ToolUse::Action(name) = tool {
-                self.known_tool(name);
+            match tool {
+                ToolUse::Action(name) => self.known_tool(name),
+                ToolUse::Server { mcp, .. } => self.known_server(mcp),
+                ToolUse::Workflow { .. } | ToolUse::Ask { .. } => {}
             }
         }
     }

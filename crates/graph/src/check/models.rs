@@ -66,11 +66,11 @@ impl Check<'_> {
         }
         self.base_url(name, profile);
         for (key, text) in &profile.headers {
-            self.profile_text(text);
+            self.secrets_only(text, "a model profile");
             self.named_secret(key, text);
         }
         if let Some(text) = &profile.api_key {
-            self.profile_text(text);
+            self.secrets_only(text, "a model profile");
             self.named_secret(&"api_key".into(), text);
         }
         if let Some(rate) = profile.rate {
@@ -91,12 +91,12 @@ impl Check<'_> {
         self.report(problem.label("expected `base_url` to be an address such as `https://host/v1`"));
     }
 
-    /// A text of a profile: it is filled in wherever the profile is used, so that only secrets are there.
-    fn profile_text(&mut self, text: &Text) {
+    /// A text of a profile or a server: it is filled in wherever that is used, so that only secrets are there.
+    pub(super) fn secrets_only(&mut self, text: &Text, of: &str) {
         let Some(template) = self.template(text) else { return };
         let other = template.reads().iter().find(|read| &*read.root != "secret" || read.path.is_empty());
         if let Some(read) = other {
-            let message = format!("a text of a model profile reads `{}`", read.root);
+            let message = format!("a text of {of} reads `{}`", read.root);
             self.report(
                 Problem::error(codes::UNDECLARED_IN_TEMPLATE, text.spot, message)
                     .label("only secrets by name can be read here")
@@ -121,8 +121,15 @@ impl Check<'_> {
         };
         let mut open: Vec<&Name> = Vec::new();
         for action in actions {
-            if let Implementation::LlmCall(call) = &action.implementation {
-                open.extend(call.model.iter().map(|model| &model.text));
+            match &action.implementation {
+                Implementation::LlmCall(call) => open.extend(call.model.iter().map(|model| &model.text)),
+                Implementation::McpTool(tool) => {
+                    let server = bundle.mcp_servers.get(&tool.server.text);
+                    open.extend(
+                        server.and_then(|server| server.sampling.as_ref()).map(|own| &own.model.text),
+                    );
+                }
+                _ => {}
             }
         }
         let mut seen = BTreeSet::new();

@@ -11,12 +11,12 @@ use crate::texts::{ActionText, BadText, SECRET, Texts};
 use crate::tools::Offer;
 use crate::{
     Action, ArtifactSpec, ArtifactTypeSpec, Assertion, AssertionTest, CallSpec, CalleeSpec, CommandSpec,
-    Coordinated, GateSpec, HttpSpec, McpCall, MockErrorSpec, MockOutcomeSpec, MockSpec, ModelCall,
-    ModelTable, ProfileTexts, PromptUse, ShellSpec, SleepSpec, WaitSpec, Work,
+    Coordinated, GateSpec, HttpSpec, McpCall, McpServerSpec, MockErrorSpec, MockOutcomeSpec, MockSpec,
+    ModelCall, ModelTable, ProfileTexts, PromptUse, ShellSpec, SleepSpec, WaitSpec, Work,
 };
 use wonder_lang::def::{
     ActionDef, ArtifactWrite, Assert, Bundle, Callee, ChildFailure, CommandLine, EventTimeout, HttpRequest,
-    HumanGate, Implementation, LlmCall, Mock, ModelProfile, Name, Shell, Sleep, Text, WaitEvent,
+    HumanGate, Implementation, LlmCall, McpServer, Mock, ModelProfile, Name, Shell, Sleep, Text, WaitEvent,
     WorkflowCall,
 };
 use wonder_lang::expr::Read;
@@ -39,15 +39,27 @@ pub(crate) struct CompiledAction {
 
 /// Every action of a bundle by name.
 pub(crate) fn actions(bundle: &Bundle, parsed: &mut Parsed) -> BTreeMap<Name, CompiledAction> {
-    let texts = bundle.models.iter().map(|(name, profile)| (name.clone(), profile_texts(profile, parsed)));
-    let texts = texts.collect();
-    let tools = crate::tools::all(bundle);
-    let table = Arc::new(ModelTable { profiles: bundle.models.clone(), tools, texts });
+    let table = Arc::new(table(bundle, parsed));
     let compiled = bundle.actions.iter().map(|(name, def)| {
         let compiled = action(name, def, bundle, &table, parsed);
         (name.clone(), compiled)
     });
     compiled.collect()
+}
+
+/// What the model calls and the calls of MCP tools of a bundle share.
+pub fn model_table(bundle: &Bundle) -> ModelTable {
+    table(bundle, &mut Parsed::default())
+}
+
+fn table(bundle: &Bundle, parsed: &mut Parsed) -> ModelTable {
+    let texts = bundle.models.iter().map(|(name, profile)| (name.clone(), profile_texts(profile, parsed)));
+    let texts = texts.collect();
+    let tools = crate::tools::all(bundle);
+    let servers = bundle.mcp_servers.iter();
+    let servers = servers.map(|(name, server)| (name.clone(), server_texts(server, parsed))).collect();
+    let (profiles, project) = (bundle.models.clone(), bundle.project().into());
+    ModelTable { profiles, tools, texts, servers, project }
 }
 
 /// The texts of a profile. Those that do not compile are not there; the checks say so.
@@ -60,6 +72,22 @@ fn profile_texts(profile: &ModelProfile, parsed: &mut Parsed) -> ProfileTexts {
     let reads = all.flat_map(Template::reads).filter(|read| &*read.root == SECRET);
     let secrets = reads.filter_map(|read| read.path.first().cloned()).collect();
     ProfileTexts { api_key, headers, secrets }
+}
+
+/// The same for an MCP server.
+fn server_texts(server: &McpServer, parsed: &mut Parsed) -> McpServerSpec {
+    let mut one = |text: &Text| parsed.template(text).ok();
+    let command = server.command.iter().filter_map(&mut one).collect();
+    let (cwd, image) = (server.cwd.as_ref().and_then(&mut one), server.image.as_ref().and_then(&mut one));
+    let url = server.url.as_ref().and_then(&mut one);
+    let mut named = |texts: &BTreeMap<Name, Text>| -> Vec<(Name, Template)> {
+        texts.iter().filter_map(|(name, text)| Some((name.clone(), one(text)?))).collect()
+    };
+    let (env, headers) = (named(&server.env), named(&server.headers));
+    let templates: Vec<Template> = server.texts().filter_map(|text| parsed.template(text).ok()).collect();
+    let reads = templates.iter().flat_map(Template::reads).filter(|read| &*read.root == SECRET);
+    let secrets = reads.filter_map(|read| read.path.first().cloned()).collect();
+    McpServerSpec { def: server.clone(), command, env, cwd, image, url, headers, secrets }
 }
 
 fn action(
@@ -90,7 +118,8 @@ impl Texts<'_> {
                 let (server, name) =
                     (self.template("server", &tool.server), self.template("tool", &tool.tool));
                 let arguments = self.tree("arguments", tool.arguments.as_ref());
-                Work::McpTool(McpCall { server: server?, tool: name?, arguments })
+                let table = models.clone();
+                Work::McpTool(McpCall { server: server?, tool: name?, arguments, table })
             }
             Implementation::HttpRequest(http) => Work::HttpRequest(Box::new(self.http(http)?)),
             Implementation::Shell(shell) => Work::Shell(Box::new(self.shell(shell)?)),

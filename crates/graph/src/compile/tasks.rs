@@ -115,6 +115,7 @@ impl Compiler<'_, '_> {
             output,
             on_failure: step.on_failure,
             condition,
+            artifact_above: step.artifact_above,
         })
     }
 }
@@ -128,6 +129,7 @@ fn lone_step(step: &StepDef, known: &KnownAction, mapped: bool) -> Step {
         output: None,
         on_failure: step.on_failure,
         condition: None,
+        artifact_above: step.artifact_above,
     }
 }
 

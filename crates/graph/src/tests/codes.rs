@@ -477,9 +477,8 @@ fn messages_name_the_nearest_and_the_place() {
     assert!(problems[0].label.contains("`result`"), "{}", problems[0].label);
     let problems = Draft::graph().mocks(&["a", "b", "c"]).nexts(&[("b", "c")]).build().unwrap_err();
     assert!(problems[1].help.as_deref().unwrap().contains("only `b` leads to it"), "{}", show(&problems));
-    let everything =
-        mock(json!({"output_mapping": {"input.x": "1 +", "y": "nope"}})).next("a", "b", json!({}));
-    assert_eq!(everything.codes(), ["E0103", "E0140", "E0141", "E0145"]);
+    let all = mock(json!({"output_mapping": {"input.x": "1 +", "y": "nope"}})).next("a", "b", json!({}));
+    assert_eq!(all.codes(), ["E0103", "E0140", "E0141", "E0145"]);
 }
 
 #[test]

@@ -41,6 +41,30 @@ pub(super) fn codes() -> Vec<(&'static str, Draft)> {
                 }}),
             ),
         ),
+        (
+            "E0166",
+            Draft::graph()
+                .act("a", "mcp_tool", json!({"server": "fils", "tool": "t"}), json!({"timeout_ms": 1_000}))
+                .with(json!({"mcp_servers": {"files": {"name": "files", "command": ["node"]}}})),
+        ),
+        ("E0167", mock(json!({})).with(json!({"mcp_servers": {"files": {"name": "files"}}}))),
+        (
+            "E0167",
+            mock(json!({})).with(
+                json!({"mcp_servers": {"files": {"name": "files", "url": "https://a", "env": {"A": "b"}}}}),
+            ),
+        ),
+        (
+            "E0143",
+            mock(json!({}))
+                .with(json!({"mcp_servers": {"files": {"name": "files", "url": "https://{{ input.a }}"}}})),
+        ),
+        (
+            "E0107",
+            mock(json!({})).with(
+                json!({"mcp_servers": {"f": {"name": "f", "command": ["x"], "sampling": {"model": "none"}}}}),
+            ),
+        ),
         ("E0165", mock(json!({})).with(profile(json!({"provider": "opneai"})))),
         ("E0165", mock(json!({})).with(profile(json!({"provider": "openai_compatible"})))),
         ("E0165", mock(json!({})).with(profile(json!({"base_url": "llm.example/v1"})))),

@@ -67,8 +67,11 @@ impl Driver {
         }
         // What follows from it belongs to the answer, and nothing is told before it is committed.
         match done {
-            // It may have been asked for before, and be over.
-            Ok(run) if stays_ms > 0 => self.wait(turn, run, stays_ms, reply),
+            // Whether it is quiet is known at the end of the turn: a run that it calls first has not begun yet.
+            Ok(run) if stays_ms > 0 => {
+                turn.touched.insert(run.clone());
+                self.stay(run, stays_ms, reply);
+            }
             done => turn.replies.push((reply, done)),
         }
     }
@@ -216,6 +219,10 @@ impl Driver {
         if over {
             return turn.replies.push((reply, Ok(run)));
         }
+        self.stay(run, wait_ms, reply);
+    }
+
+    fn stay(&mut self, run: Name, wait_ms: u64, reply: Asker) {
         let until = Instant::now() + Duration::from_millis(wait_ms);
         self.waiters.entry(run).or_default().push(Waiter { until, reply });
     }

@@ -248,6 +248,12 @@ async fn who_starts_a_run_may_wait_for_its_end_in_one_question() {
     let waits = Start { wait_ms: 60_000, ..start(asks, "{}") };
     let view = host.engine().start(waits).await.unwrap();
     assert_eq!((view.row.status.as_str(), view.waiting.len()), ("waiting", 1));
+    // What it calls first has not begun when it has started.
+    let calls = "wonder: 1\nname: calls\nnodes:\n  call: {workflow_call: {workflow: inner}}\n---\n\
+                 wonder: 1\nname: inner\nnodes:\n  work: {mock: {outcomes: [{output: {}, delay: 20ms}]}}\n";
+    let calls = Start { wait_ms: 60_000, ..start(calls, "{}") };
+    let view = host.engine().start(calls).await.unwrap();
+    assert_eq!((view.row.status.as_str(), view.quiet), ("completed", true));
     let sleeps = "wonder: 1\nname: sleeps\nnodes:\n  nap: {sleep: 1h}\n";
     let late = Start { wait_ms: 1, ..start(sleeps, "{}") };
     let view = host.engine().start(late).await.unwrap();

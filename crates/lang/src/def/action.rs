@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Name, Retry, SchemaDef, Spot, Text, ToolUse, Tree, Writes, is_default};
+use super::{Mock, Name, Retry, SchemaDef, Spot, Text, ToolUse, Tree, Writes, is_default};
 use crate::value::Value;
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -477,41 +477,4 @@ pub struct Sleep {
     /// An expression giving a time: RFC 3339 text, or milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Text>,
-}
-
-/// Scripted outcomes, one per try of the action for a token; the last repeats.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Mock {
-    pub outcomes: Vec<MockOutcome>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MockOutcome {
-    /// JSON; its texts are templates.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<Tree>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<MockError>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay_ms: Option<u64>,
-    #[serde(skip_serializing_if = "is_default")]
-    pub usage: MockUsage,
-}
-
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct MockError {
-    pub kind: crate::error::ErrorKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<Text>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MockUsage {
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    pub usd_micros: u64,
 }

@@ -5,6 +5,7 @@
 //! is the reader's business: the core hands a [`Spot`] back and never looks inside it.
 
 mod action;
+mod mock;
 mod model;
 mod policy;
 mod task;
@@ -13,11 +14,12 @@ mod tool;
 mod workflow;
 
 pub use action::*;
+pub use mock::{Mock, MockError, MockOutcome, MockUsage};
 pub use model::*;
 pub use policy::*;
 pub use task::*;
 pub use text::{Spot, Text, Tree, Write, Writes};
-pub use tool::{ToolUse, as_key};
+pub use tool::{McpServer, Sampling, ToolUse, as_key};
 pub use workflow::*;
 
 use std::sync::Arc;

@@ -80,6 +80,9 @@ pub struct StepDef {
     pub on_failure: OnFailure,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<StepCondition>,
+    /// A result of more bytes goes to an artifact, and its beginning and the reference stand in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_above: Option<u64>,
     #[serde(skip)]
     pub spot: Spot,
 }

@@ -1,8 +1,71 @@
-//! What a model is offered to call.
+//! What a model is offered to call, and the servers that have tools.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Name, SchemaDef, Text};
+use super::{Isolation, Name, SchemaDef, Spot, Text, is_default};
+
+/// An MCP server: a program that is started, or an address. Its texts are templates that read secrets and nothing else.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpServer {
+    pub name: Text,
+    /// The program and its arguments; empty for a server with a `url`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<Text>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<Name, Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<Text>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub isolation: Isolation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<Text>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<Name, Text>,
+    /// How long one request to it may take, its start included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Whether, and how much, it may ask a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
+    #[serde(skip)]
+    pub spot: Spot,
+}
+
+impl McpServer {
+    /// Every text of it, which may read secrets.
+    pub fn texts(&self) -> impl Iterator<Item = &Text> {
+        let own = self.command.iter().chain(&self.cwd).chain(&self.image).chain(&self.url);
+        own.chain(self.env.values()).chain(self.headers.values())
+    }
+}
+
+/// What a server may ask of a model while it performs a call.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampling {
+    /// The name of a model profile.
+    pub model: Text,
+    /// Of one answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// While it performs one call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_calls: Option<u32>,
+}
+
+impl Sampling {
+    /// How often it may ask while it performs one call.
+    pub fn calls_max(&self) -> u32 {
+        self.max_calls.unwrap_or(crate::limits::SAMPLING_CALLS_MAX)
+    }
+}
 
 /// One entry of `tools`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

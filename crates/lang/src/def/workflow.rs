@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ActionDef, ArtifactType, Budget, ModelProfile, Name, PromptSpec, Rule, Spot, TaskDef, Text, Tree, Writes,
-    is_default,
+    ActionDef, ArtifactType, Budget, McpServer, ModelProfile, Name, PromptSpec, Rule, Spot, TaskDef, Text,
+    Tree, Writes, is_default,
 };
 use crate::value::Value;
 
@@ -26,7 +26,19 @@ pub struct Bundle {
     pub models: BTreeMap<Name, ModelProfile>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub artifact_types: BTreeMap<Name, ArtifactType>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp_servers: BTreeMap<Name, McpServer>,
 }
+
+impl Bundle {
+    /// The project that its runs belong to.
+    pub fn project(&self) -> &str {
+        self.workflow.project_id.as_deref().unwrap_or(DEFAULT_PROJECT)
+    }
+}
+
+/// The project of a workflow that names none.
+pub const DEFAULT_PROJECT: &str = "default";
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

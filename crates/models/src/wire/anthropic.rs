@@ -1,11 +1,11 @@
 //! Anthropic's messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Map as JsonMap, Value as Json, json};
 
 use super::{
-    Deltas, End, Fold, Said, append, arguments_map, count, images, list, owned, parameters, rest_of,
+    Body, Deltas, End, Fold, Said, append, arguments_map, count, images, list, owned, parameters, rest_of,
     result_text, text, whole_item,
 };
 use crate::arguments;
@@ -23,11 +23,12 @@ pub(crate) const VERSION: &str = "2023-06-01";
 const BUDGET_MIN: u64 = 1_024;
 const FOR_CACHE: &str = "cache_control";
 
-pub(crate) fn body(asked: &Asked<'_>) -> Result<Json, Problem> {
+pub(crate) fn body(asked: &Asked<'_>) -> Result<Body, Problem> {
     let request = asked.request;
     begins_with_user(&asked.messages)?;
-    let mut body = json!({ "model": request.model, "messages": messages(asked) });
-    let mut put = |key: &str, value: Json| body[key] = value;
+    let mut body = Body::new("messages", json!({ "model": request.model }));
+    say_messages(asked, &mut body);
+    let mut put = |key: &str, value: Json| body.put(key, value);
     let cached = request.cache == Cache::Auto;
     if let Some(system) = &asked.system {
         put("system", json!([marked(json!({ "type": "text", "text": system }), cached)]));
@@ -113,19 +114,26 @@ fn marked(mut block: Json, cached: bool) -> Json {
 }
 
 /// Turns of user and model, one after the other: results of tools are the user's here.
-fn messages(asked: &Asked<'_>) -> Vec<Json> {
-    let mut turns: Vec<(&str, Vec<Json>)> = Vec::new();
+fn say_messages(asked: &Asked<'_>, body: &mut Body) {
+    let say = |body: &mut Body, (role, blocks): (&str, Vec<Json>)| {
+        body.say(&json!({ "role": role, "content": blocks }));
+    };
+    // Those that may yet be added to or marked: the last four have the last two of the user among them.
+    let mut turns: VecDeque<(&str, Vec<Json>)> = VecDeque::new();
     for message in asked.messages.iter() {
         let blocks = blocks(asked, message);
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
-        match turns.last_mut() {
+        match turns.back_mut() {
             _ if blocks.is_empty() => {}
             Some((last, before)) if *last == role => before.extend(blocks),
-            _ => turns.push((role, blocks)),
+            _ => turns.push_back((role, blocks)),
+        }
+        if turns.len() > 4 {
+            turns.pop_front().into_iter().for_each(|turn| say(body, turn));
         }
     }
-    mark_turns(asked.request, &mut turns);
-    turns.into_iter().map(|(role, blocks)| json!({ "role": role, "content": blocks })).collect()
+    mark_turns(asked.request, turns.make_contiguous());
+    turns.into_iter().for_each(|turn| say(body, turn));
 }
 
 /// Marks the end of the conversation, and the end it had a turn ago, where the provider finds what it wrote then.

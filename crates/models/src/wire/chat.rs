@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map as JsonMap, Value as Json, json};
 
 use super::{
-    Deltas, End, Fold, Said, append, arguments_map, count, image_url, images, list, marked_text, owned,
+    Body, Deltas, End, Fold, Said, append, arguments_map, count, image_url, images, list, marked_text, owned,
     parameters, rest_of, text, whole_item,
 };
 use crate::arguments;
@@ -21,10 +21,11 @@ use crate::schema::{self, Shape};
 /// The fields in which servers show what a model thought.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
-pub(crate) fn body(asked: &Asked<'_>) -> Result<Json, Problem> {
+pub(crate) fn body(asked: &Asked<'_>) -> Result<Body, Problem> {
     let request = asked.request;
-    let mut body = json!({ "model": request.model, "messages": messages(asked)? });
-    let mut put = |key: &str, value: Json| body[key] = value;
+    let mut body = Body::new("messages", json!({ "model": request.model }));
+    say_messages(asked, &mut body)?;
+    let mut put = |key: &str, value: Json| body.put(key, value);
     if !request.tools.is_empty() {
         put("tools", request.tools.iter().map(|offered| tool(asked, offered)).collect());
         put("tool_choice", tool_choice(asked));
@@ -55,25 +56,24 @@ pub(crate) fn body(asked: &Asked<'_>) -> Result<Json, Problem> {
     Ok(body)
 }
 
-fn messages(asked: &Asked<'_>) -> Result<Vec<Json>, Problem> {
-    let mut sent = Vec::new();
+fn say_messages(asked: &Asked<'_>, body: &mut Body) -> Result<(), Problem> {
     if let Some(system) = &asked.system {
-        sent.push(json!({ "role": "system", "content": system }));
+        body.say(&json!({ "role": "system", "content": system }));
     }
     // Results are texts here. Their images follow when all results are told.
     let mut pictures: Vec<&Image> = Vec::new();
     for (at, message) in asked.messages.iter().enumerate() {
         if message.role != Role::Tool && !pictures.is_empty() {
-            sent.push(shown(asked, &std::mem::take(&mut pictures), at)?);
+            body.say(&shown(asked, &std::mem::take(&mut pictures), at)?);
         }
         match message.role {
-            Role::User => sent.push(json!({ "role": "user", "content": content(asked, message, at)? })),
-            Role::Assistant => sent.extend(assistant(asked, message)),
+            Role::User => body.say(&json!({ "role": "user", "content": content(asked, message, at)? })),
+            Role::Assistant => assistant(asked, message).iter().for_each(|said| body.say(said)),
             Role::Tool => {
                 for part in &message.content {
                     let Part::ToolResult(result) = part else { continue };
                     pictures.extend(images(result));
-                    sent.push(json!({
+                    body.say(&json!({
                         "role": "tool", "tool_call_id": &*result.id, "content": marked_text(result),
                     }));
                 }
@@ -81,9 +81,9 @@ fn messages(asked: &Asked<'_>) -> Result<Vec<Json>, Problem> {
         }
     }
     if !pictures.is_empty() {
-        sent.push(shown(asked, &pictures, asked.messages.len())?);
+        body.say(&shown(asked, &pictures, asked.messages.len())?);
     }
-    Ok(sent)
+    Ok(())
 }
 
 fn shown(asked: &Asked<'_>, pictures: &[&Image], at: usize) -> Result<Json, Problem> {

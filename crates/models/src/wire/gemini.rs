@@ -6,7 +6,8 @@ use serde_json::{Map as JsonMap, Value as Json, json};
 use wonder_lang::Value;
 
 use super::{
-    Deltas, End, Fold, Said, append, arguments_map, count, images, list, owned, parameters, result_text, text,
+    Body, Deltas, End, Fold, Said, append, arguments_map, count, images, list, owned, parameters,
+    result_text, text,
 };
 use crate::arguments;
 use crate::call::{Asked, begins_with_user};
@@ -35,21 +36,22 @@ pub(crate) fn path(request: &Request) -> String {
     format!("{folder}/{}:{method}", path_part(name))
 }
 
-pub(crate) fn body(asked: &Asked<'_>) -> Result<Json, Problem> {
+pub(crate) fn body(asked: &Asked<'_>) -> Result<Body, Problem> {
     let request = asked.request;
     begins_with_user(&asked.messages)?;
-    let mut body = json!({ "contents": contents(asked)? });
+    let mut body = Body::new("contents", json!({}));
+    say_contents(asked, &mut body)?;
     if let Some(system) = &asked.system {
-        body["systemInstruction"] = json!({ "parts": [{ "text": system }] });
+        body.put("systemInstruction", json!({ "parts": [{ "text": system }] }));
     }
     if !request.tools.is_empty() {
         let declarations: Vec<Json> = request.tools.iter().map(|offered| tool(asked, offered)).collect();
-        body["tools"] = json!([{ "functionDeclarations": declarations }]);
-        body["toolConfig"] = json!({ "functionCallingConfig": tool_choice(asked) });
+        body.put("tools", json!([{ "functionDeclarations": declarations }]));
+        body.put("toolConfig", json!({ "functionCallingConfig": tool_choice(asked) }));
     }
     let config = config(asked);
     if !config.is_empty() {
-        body["generationConfig"] = Json::Object(config);
+        body.put("generationConfig", Json::Object(config));
     }
     Ok(body)
 }
@@ -85,8 +87,13 @@ fn config(asked: &Asked<'_>) -> JsonMap<String, Json> {
 
 /// Turns of user and model. Results of tools are the user's, in a turn of their own: there are as many in it as
 /// there were calls.
-fn contents(asked: &Asked<'_>) -> Result<Vec<Json>, Problem> {
-    let mut turns: Vec<(Role, Vec<Json>)> = Vec::new();
+fn say_contents(asked: &Asked<'_>, body: &mut Body) -> Result<(), Problem> {
+    let role = |role: Role| if role == Role::Assistant { "model" } else { "user" };
+    let say = |body: &mut Body, (of, parts): (Role, Vec<Json>)| {
+        body.say(&json!({ "role": role(of), "parts": parts }));
+    };
+    // The one that may yet be added to.
+    let mut turn: Option<(Role, Vec<Json>)> = None;
     // Calls that Gemini made without an id: their results have none either.
     let mut nameless = BTreeSet::new();
     let mut pictures = Vec::new();
@@ -97,7 +104,7 @@ fn contents(asked: &Asked<'_>) -> Result<Vec<Json>, Problem> {
             }
         }
         if message.role != Role::Tool {
-            after_results(&mut turns, &mut pictures);
+            after_results(&mut turn, &mut pictures);
         }
         let parts = match message.role {
             Role::Assistant => model_parts(asked, message),
@@ -107,19 +114,19 @@ fn contents(asked: &Asked<'_>) -> Result<Vec<Json>, Problem> {
                 result_parts(asked, message, &nameless, at)?
             }
         };
-        match turns.last_mut() {
+        match &mut turn {
             _ if parts.is_empty() => {}
             Some((last, before)) if *last == message.role => before.extend(parts),
-            _ => turns.push((message.role, parts)),
+            turn => turn.replace((message.role, parts)).into_iter().for_each(|turn| say(body, turn)),
         }
     }
-    after_results(&mut turns, &mut pictures);
-    let role = |role: Role| if role == Role::Assistant { "model" } else { "user" };
-    Ok(turns.into_iter().map(|(of, parts)| json!({ "role": role(of), "parts": parts })).collect())
+    after_results(&mut turn, &mut pictures);
+    turn.into_iter().for_each(|turn| say(body, turn));
+    Ok(())
 }
 
-fn after_results(turns: &mut [(Role, Vec<Json>)], pictures: &mut Vec<Json>) {
-    if let Some((Role::Tool, parts)) = turns.last_mut() {
+fn after_results(turn: &mut Option<(Role, Vec<Json>)>, pictures: &mut Vec<Json>) {
+    if let Some((Role::Tool, parts)) = turn {
         parts.append(pictures);
     }
 }

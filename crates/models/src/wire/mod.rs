@@ -58,6 +58,51 @@ impl Deltas<'_> {
     }
 }
 
+/// A request as it is sent: its conversation, written message by message as the codec goes through it, and all else.
+/// A conversation is sent whole with every turn, and is by far the largest thing there is: it is never there twice.
+#[derive(Debug)]
+pub(crate) struct Body {
+    text: Vec<u8>,
+    is_empty: bool,
+    pub(crate) fields: Json,
+}
+
+impl Body {
+    /// `conversation`: the field that it stands in.
+    pub(crate) fn new(conversation: &str, fields: Json) -> Body {
+        Body { text: format!("{{{}:[", json!(conversation)).into_bytes(), is_empty: true, fields }
+    }
+
+    /// The next message of the conversation.
+    pub(crate) fn say(&mut self, message: &Json) {
+        if !std::mem::replace(&mut self.is_empty, false) {
+            self.text.push(b',');
+        }
+        write_json(&mut self.text, message);
+    }
+
+    pub(crate) fn put(&mut self, key: &str, value: Json) {
+        self.fields[key] = value;
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        let mut text = self.text;
+        text.push(b']');
+        for (key, value) in self.fields.as_object().into_iter().flatten() {
+            text.push(b',');
+            write_json(&mut text, &json!(key));
+            text.push(b':');
+            write_json(&mut text, value);
+        }
+        text.push(b'}');
+        text
+    }
+}
+
+fn write_json(text: &mut Vec<u8>, json: &Json) {
+    serde_json::to_writer(text, json).expect("JSON can be written, and memory takes it");
+}
+
 /// What a provider's reply says, before it is judged.
 #[derive(Debug)]
 pub(crate) struct Said {

@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 use wonder_lang::Value;
 
 use super::{
-    Deltas, End, Fold, Said, arguments_map, count, image_url, images, list, marked_text, owned, parameters,
-    rest_of, text, whole_item,
+    Body, Deltas, End, Fold, Said, arguments_map, count, image_url, images, list, marked_text, owned,
+    parameters, rest_of, text, whole_item,
 };
 use crate::arguments;
 use crate::call::Asked;
@@ -20,7 +20,7 @@ use crate::reply::Usage;
 use crate::request::{Tool, ToolChoice};
 use crate::schema::{self, Shape};
 
-pub(crate) fn body(asked: &Asked<'_>) -> Result<Json, Problem> {
+pub(crate) fn body(asked: &Asked<'_>) -> Result<Body, Problem> {
     let request = asked.request;
     if !request.stop.is_empty() {
         return Err(Problem::new(
@@ -28,9 +28,11 @@ pub(crate) fn body(asked: &Asked<'_>) -> Result<Json, Problem> {
             "Responses knows no texts to stop at: say `wire: chat` in the profile",
         ));
     }
-    let input: Vec<Json> = asked.messages.iter().flat_map(|message| items(asked, message)).collect();
-    let mut body = json!({ "model": request.model, "input": input, "store": false });
-    let mut put = |key: &str, value: Json| body[key] = value;
+    let mut body = Body::new("input", json!({ "model": request.model, "store": false }));
+    for message in asked.messages.iter() {
+        items(asked, message).iter().for_each(|item| body.say(item));
+    }
+    let mut put = |key: &str, value: Json| body.put(key, value);
     if let Some(system) = &asked.system {
         put("instructions", json!(system));
     }

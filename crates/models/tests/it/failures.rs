@@ -41,6 +41,12 @@ fn statuses_and_codes_have_a_meaning() {
         (
             Wire::Anthropic,
             400,
+            anthropic("invalid_request_error", "Output blocked by content filtering policy"),
+            ContentFiltered,
+        ),
+        (
+            Wire::Anthropic,
+            400,
             anthropic("invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"),
             ContextTooLong,
         ),

@@ -10,7 +10,7 @@ use wonder_engine::json::Outcome;
 use wonder_engine::{Act, EngineError, Fork, Request, Signal, Tell, Workflow};
 
 use super::json;
-use super::start::{KEY, derived, key};
+use super::start::{KEY, derived, key, of_project};
 use crate::access::Caller;
 use crate::app::App;
 use crate::body::{Fields, Json};
@@ -50,11 +50,16 @@ fn reason(fields: &Fields, caller: &Caller) -> Result<String, Problem> {
     })
 }
 
-fn definition(app: &App, fields: &Fields) -> Result<Vec<Workflow>, Problem> {
+fn definition(app: &App, caller: &Caller, fields: &Fields) -> Result<Vec<Workflow>, Problem> {
     let Some(text) = fields.text("definition")? else { return Ok(Vec::new()) };
     let reading = app.read(&text)?;
     let both = reading.bundles.iter().zip(&reading.graphs);
-    Ok(both.map(|(bundle, graph)| Workflow { bundle: bundle.clone(), graph: Some(graph.clone()) }).collect())
+    let mut workflows: Vec<Workflow> =
+        both.map(|(bundle, graph)| Workflow { bundle: bundle.clone(), graph: Some(graph.clone()) }).collect();
+    for workflow in &mut workflows {
+        of_project(workflow, caller, None)?;
+    }
+    Ok(workflows)
 }
 
 macro_rules! acts {
@@ -100,7 +105,7 @@ acts! {
         |app, caller, _fields| Act::Resume { by: caller.name.clone() };
     /// Try the failed parts of a run again, in the same run
     retry "/api/v1/runs/{run}/retry" "retry_run" "#/components/schemas/Retry" ["definition"]
-        |app, caller, fields| Act::Retry { by: caller.name.clone(), definition: definition(&app, &fields)? };
+        |app, caller, fields| Act::Retry { by: caller.name.clone(), definition: definition(&app, &caller, &fields)? };
 }
 
 /// Make a new run that goes on from a node of another
@@ -142,7 +147,7 @@ pub(crate) async fn fork(
         visit: fields.number("visit", 1)?,
         input: fields.value("input"),
         set: fields.value("set"),
-        definition: definition(&app, &fields)?,
+        definition: definition(&app, &caller, &fields)?,
     };
     asked(&app, Request::Fork(Box::new(fork))).await
 }

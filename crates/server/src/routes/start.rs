@@ -96,7 +96,11 @@ fn prepared(
         return Err(Problem::new(status, ErrorCode::BadDefinition.as_str(), "`file` defines no workflow")
             .help("A workflow has a `name` and `nodes`."));
     }
-    let workflow = of_project(workflows.remove(0), caller, fields.text("project")?)?;
+    let asked_project = fields.text("project")?;
+    for workflow in &mut workflows {
+        of_project(workflow, caller, asked_project.as_deref())?;
+    }
+    let workflow = workflows.remove(0);
     let input = match fields.value("input") {
         Value::Null => Value::empty_map(),
         input => input,
@@ -120,28 +124,35 @@ fn prepared(
     })
 }
 
-/// The project of a run is its workflow's. A file that names none takes the one that is asked for, or the caller's.
-fn of_project(mut workflow: Workflow, caller: &Caller, asked: Option<String>) -> Result<Workflow, Problem> {
+/// The project of a run is its workflow's. A file that names none takes the one that is asked for, or the caller's: in
+/// all its workflows, because what a workflow may use goes by its project.
+pub(super) fn of_project(
+    workflow: &mut Workflow,
+    caller: &Caller,
+    asked: Option<&str>,
+) -> Result<(), Problem> {
     let written = workflow.bundle.workflow.project_id.as_ref().map(ToString::to_string);
-    if let (Some(written), Some(asked)) = (&written, &asked)
+    if let (Some(written), Some(asked)) = (&written, asked)
         && written != asked
     {
         let detail = format!("the file is of the project {written}, and {asked} was asked for");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::BadInput.as_str(), detail));
     }
-    let project = written.clone().or(asked).or_else(|| caller.project.clone());
+    let project = written.clone().or(asked.map(str::to_owned)).or_else(|| caller.project.clone());
     if let (Some(project), None) = (&project, &written) {
         if project.is_empty() {
             return Err(Problem::usage("`project` is a name"));
         }
         Arc::make_mut(&mut workflow.bundle).workflow.project_id = Some(project.as_str().into());
+        // It was compiled for another project.
+        workflow.graph = None;
     }
     match (&caller.project, project) {
-        (Some(own), Some(project)) if *own != project => Err(Problem::forbidden(format!(
-            "{} may start runs of the project {own}, and this is of {project}",
-            caller.name
-        ))),
-        _ => Ok(workflow),
+        (Some(own), Some(project)) if *own != project => {
+            let detail = format!("{} is limited to the project {own}, and this is of {project}", caller.name);
+            Err(Problem::forbidden(detail))
+        }
+        _ => Ok(()),
     }
 }
 

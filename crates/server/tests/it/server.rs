@@ -60,6 +60,7 @@ impl Server {
             home: home.path().to_owned(),
             workdir: "/".to_owned(),
             performs: Arc::new(|_| None),
+            library: Default::default(),
             access: Access::Tokens,
             hosts: Vec::new(),
             limits,

@@ -98,6 +98,8 @@ async fn runs_are_of_a_project_and_a_key_is_too() {
     assert_eq!(hidden.status, 404);
     let foreign = format!("{HELLO}project_id: ops\n");
     assert_eq!(server.post(RUNS, &json!({"file": foreign})).await.status, 403);
+    let beside = format!("{HELLO}---\n{}project_id: ops\n", HELLO.replace("name: hello", "name: other"));
+    assert_eq!(server.post(RUNS, &json!({"file": beside})).await.status, 403);
     assert_eq!(server.get("/api/v1/runs?project=default").await.body["items"], json!([]));
     // Under an id that another project has.
     let taken = json!({"file": HELLO, "input": {"who": "ann"}, "id": own});

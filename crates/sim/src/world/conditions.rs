@@ -6,6 +6,8 @@ use wonder_core::def::Name;
 use wonder_core::event::{EventKind, GateId, TokenId};
 use wonder_core::input::Input;
 use wonder_core::run::WaitsFor;
+use wonder_core::value::Value;
+use wonder_engine::{TELL_EVENT, takes_event};
 
 use super::{Hosted, QueueItem, Rank, World};
 use crate::host::ScenarioHost;
@@ -113,11 +115,26 @@ impl<H: ScenarioHost> World<H> {
         met
     }
 
+    /// The nearest live runs, from this one down, that take messages: as hosts find them.
+    pub(super) fn takers(&self, run: &Name) -> Vec<Name> {
+        let Some(hosted) = self.runs.get(run).filter(|hosted| !hosted.run.status().is_end()) else {
+            return Vec::new();
+        };
+        if takes_event(&hosted.graph, TELL_EVENT) {
+            return vec![run.clone()];
+        }
+        let children = hosted.run.state().out.values().filter_map(|out| out.child.as_ref());
+        children.flat_map(|child| self.takers(child)).collect()
+    }
+
     /// An input from outside as the run takes it; nothing if it is an answer and no gate is open.
     pub(super) fn input_of(&mut self, run: &Name, what: OutsideInput, gate: Option<GateId>) -> Option<Input> {
         Some(match what {
             OutsideInput::Event { name, key, payload, keep } => {
                 Input::EventArrived { name, key, payload, keep }
+            }
+            OutsideInput::Tell { payload } => {
+                Input::EventArrived { name: TELL_EVENT.into(), key: Value::Null, payload, keep: true }
             }
             OutsideInput::Operate { operation, by, reason, grace_ms } => {
                 operation.input(&by, &reason, grace_ms)

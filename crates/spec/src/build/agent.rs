@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 
 use wonder_core::def::{ToolUse, as_key};
-use wonder_core::limits::AGENT_TURNS_MAX;
+use wonder_core::limits::{AGENT_TURNS_MAX, TOOL_RESULT_BYTES_MAX};
 
 use super::Build;
 use crate::place::Span;
@@ -362,7 +362,13 @@ impl<'s> Written<'_, 's> {
         let node = node_of(tool);
         match tool {
             ToolUse::Action(name) => {
-                let step = self.texts([("ref", "call"), ("action", &*name.text), ("input_mapping", "input")]);
+                let large = i64::try_from(TOOL_RESULT_BYTES_MAX).unwrap_or(i64::MAX);
+                let step = self.map([
+                    ("ref", self.text("call")),
+                    ("action", self.text(&*name.text)),
+                    ("input_mapping", self.text("input")),
+                    ("artifact_above", self.int(large)),
+                ]);
                 let work = [("steps", self.list(vec![step])), ("input_mapping", self.text(EDITED))];
                 nodes.push((node, self.called(work, "result")));
             }

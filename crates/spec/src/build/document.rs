@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wonder_core::def::{
-    ActionDef, ArtifactType, Bundle, Kind, ModelProfile, Name, NodeDef, Prices, PromptSpec, Rate, TaskDef,
-    Text, TransitionDef, WorkflowDef,
+    ActionDef, ArtifactType, Bundle, Kind, McpServer, ModelProfile, Name, NodeDef, Prices, PromptSpec, Rate,
+    Sampling, TaskDef, Text, TransitionDef, WorkflowDef,
 };
 
 use super::Build;
@@ -95,6 +95,8 @@ pub(crate) struct Parts {
     pub prompts: BTreeMap<Name, PromptSpec>,
     pub models: BTreeMap<Name, ModelProfile>,
     pub artifact_types: BTreeMap<Name, ArtifactType>,
+    /// Of a workflow; no document of its own.
+    pub mcp_servers: BTreeMap<Name, McpServer>,
 }
 
 impl Build {
@@ -129,6 +131,7 @@ impl Build {
             child.models.clone_from(&parent.models);
             child.prompts.clone_from(&parent.prompts);
             child.artifact_types.clone_from(&parent.artifact_types);
+            child.mcp_servers.clone_from(&parent.mcp_servers);
             let named = parent.actions.iter().filter(|(name, _)| !name.contains(':'));
             child.actions.extend(named.map(|(name, action)| (name.clone(), action.clone())));
             child.workflow.project_id.clone_from(&parent.workflow.project_id);
@@ -152,8 +155,8 @@ impl Build {
         let mut actions = std::mem::take(&mut self.actions);
         actions.extend(named.actions);
         let workflow = self.workflow_def(name, node, kind, nodes, transitions);
-        let Parts { prompts, models, artifact_types, .. } = named;
-        Bundle { workflow, tasks, actions, prompts, models, artifact_types }
+        let Parts { prompts, models, artifact_types, mcp_servers, .. } = named;
+        Bundle { workflow, tasks, actions, prompts, models, artifact_types, mcp_servers }
     }
 
     fn workflow_def(
@@ -260,7 +263,7 @@ impl Build {
         kind
     }
 
-    /// `tasks`, `actions`, `prompts`, `models` and `artifact_types` of a workflow.
+    /// `tasks`, `actions`, `prompts`, `models`, `artifact_types` and `mcp_servers` of a workflow.
     fn named(&mut self, node: &Node<'_>) -> Parts {
         let mut parts = Parts::default();
         let each = |key: &str| node.get(key).map_or(&[][..], Node::entries);
@@ -283,6 +286,10 @@ impl Build {
         for entry in each("artifact_types") {
             let name = self.spots.text(&entry.key, entry.key_span);
             parts.artifact_types.insert(name.text.clone(), self.artifact_type(name, &entry.value));
+        }
+        for entry in each("mcp_servers") {
+            let name = self.spots.text(&entry.key, entry.key_span);
+            parts.mcp_servers.insert(name.text.clone(), self.mcp_server(name, &entry.value));
         }
         parts
     }
@@ -312,10 +319,7 @@ impl Build {
         });
         let rate = node.get("rate");
         let rate = rate.map(|rate| Rate { rpm: self.count(rate, "rpm"), tpm: self.count(rate, "tpm") });
-        let headers = node.get("headers").map_or(&[][..], Node::entries).iter();
-        let headers = headers
-            .filter_map(|entry| Some((Name::from(entry.key.as_ref()), self.text_of(&entry.value)?)))
-            .collect();
+        let headers = self.texts_by_name(node, "headers");
         ModelProfile {
             id: self.name(node, "id"),
             version: self.count(node, "version"),
@@ -332,6 +336,38 @@ impl Build {
             cheaper: node.get("cheaper").and_then(|name| Some(self.name_at(DocumentKind::Model, name)?.0)),
             prices,
             max_output_tokens: self.count(node, "max_output_tokens"),
+        }
+    }
+
+    fn texts_by_name(&mut self, node: &Node<'_>, key: &str) -> BTreeMap<Name, Text> {
+        let entries = node.get(key).map_or(&[][..], Node::entries).iter();
+        let texts =
+            entries.filter_map(|entry| Some((entry.key.as_ref().into(), self.text_of(&entry.value)?)));
+        texts.collect()
+    }
+
+    fn mcp_server(&mut self, name: Text, node: &Node<'_>) -> McpServer {
+        let command = node.get("command").map_or(&[][..], Node::items).iter();
+        let command = command.filter_map(|item| self.text_of(item)).collect();
+        let sampling = node.get("sampling").and_then(|sampling| {
+            let model = self.text(sampling, "model")?;
+            let (max_tokens, max_calls) =
+                (self.count(sampling, "max_tokens"), self.count(sampling, "max_calls"));
+            Some(Sampling { model, max_tokens, max_calls })
+        });
+        McpServer {
+            spot: name.spot,
+            name,
+            command,
+            env: self.texts_by_name(node, "env"),
+            cwd: self.text(node, "cwd"),
+            isolation: self.word(node, "isolation").unwrap_or_default(),
+            image: self.text(node, "image"),
+            network: self.maybe_flag(node, "network"),
+            url: self.text(node, "url"),
+            headers: self.texts_by_name(node, "headers"),
+            timeout_ms: self.duration(node, "timeout"),
+            sampling,
         }
     }
 

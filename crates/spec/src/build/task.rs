@@ -77,6 +77,7 @@ impl Build {
             output_mapping: self.writes(node, "output_mapping"),
             on_failure: self.word(node, "on_failure").unwrap_or_default(),
             condition: self.condition(node),
+            artifact_above: self.count(node, "artifact_above"),
             reference,
             action,
             spot,
@@ -129,6 +130,7 @@ impl Build {
             output_mapping: None,
             on_failure: Default::default(),
             condition: None,
+            artifact_above: None,
             spot,
         }
     }

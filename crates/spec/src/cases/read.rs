@@ -282,6 +282,7 @@ impl Reader {
             output: self.value(node, "output"),
             output_exactly: self.value(node, "output_exactly"),
             state: self.value(node, "state"),
+            called: self.value(node, "called"),
             error: self.text(node, "error"),
             message: self.text(node, "message"),
             path,

@@ -26,10 +26,10 @@ macro_rules! examples {
 }
 
 examples! {
-    "add_validator" "artifacts" "assert" "budget" "called_file" "concurrency" "condition" "dag" "documents" "execution"
+    "add_validator" "agent" "artifacts" "assert" "budget" "called_file" "concurrency" "condition" "dag" "documents" "execution"
     "fail_fast" "fan_out" "fan_out_all" "foreach" "http_request" "human_gate" "human_gate_default" "isolation" "join"
-    "loop_with_feedback" "may_mutate" "merge" "mock" "models" "next" "node" "on_error" "people" "responses"
-    "retry" "scope" "secret" "shell" "sleep" "stored" "task" "timeouts" "tools" "transition" "update_context" "wait_event"
+    "loop_with_feedback" "may_mutate" "mcp" "merge" "mock" "models" "next" "node" "on_error" "people" "responses"
+    "retry" "scope" "secret" "shell" "sleep" "stored" "task" "timeouts" "tools" "transition" "turns" "update_context" "wait_event"
     "workflow" "workflow_call"
 }
 

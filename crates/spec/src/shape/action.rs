@@ -49,10 +49,8 @@ const TOOL: &Shape = &Shape {
     name: "tool",
     about: "Something that a model may call, other than an action by its name.",
     keys: &[&[
-        key("mcp", Form::Text, "An MCP server of `mcp_servers`: its tools.").not_yet(),
-        key("only", Form::OneOrList(&Form::Text), "With `mcp`: these and no others.")
-            .default("all")
-            .not_yet(),
+        key("mcp", Form::Text, "An MCP server of `mcp_servers`: its tools."),
+        key("only", Form::OneOrList(&Form::Text), "With `mcp`: these and no others.").default("all"),
         key("workflow", Form::NameAt, "A workflow: a child run, with its input schema."),
         key("description", Form::Text, "With `workflow`: what it does, for the model.")
             .default("the workflow's own"),
@@ -161,7 +159,7 @@ const MCP_TOOL: &Shape = &Shape {
     about: "Calls a tool of an MCP server.",
     keys: &[
         &[
-            key("server", Form::Template, "The server's name in the configuration, or its address.")
+            key("server", Form::Template, "The server's name, in `mcp_servers` of the file or the settings.")
                 .required(),
             key("tool", Form::Template, "The tool's name.").required(),
             key("arguments", Form::Templates, "Its arguments."),
@@ -206,7 +204,7 @@ const LIMITS: &Shape = &Shape {
     choices: &[],
 };
 
-const ISOLATIONS: &[Word] = &[
+pub(super) const ISOLATIONS: &[Word] = &[
     word("none", "A process like any other."),
     word("process", "With resource limits and a clean environment."),
     word("sandbox", "In a sandbox: no network unless allowed, read-only root."),
@@ -504,7 +502,7 @@ const MOCK: &Shape = &Shape {
 /// The kinds, as keys of a node, a step or an action.
 pub(crate) const KINDS: &[Key] = &[
     key("llm_call", Form::Object(LLM_CALL), "Asks a model."),
-    key("mcp_tool", Form::Object(MCP_TOOL), "Calls a tool of an MCP server.").not_yet(),
+    key("mcp_tool", Form::Object(MCP_TOOL), "Calls a tool of an MCP server."),
     key(
         "http_request",
         Form::Either(&[Form::Template, Form::Object(HTTP_REQUEST)]),

@@ -79,7 +79,7 @@ const SIGNAL: &Shape = &Shape {
     name: "signal",
     about: "An outside event that the run is told of.",
     keys: &[&[
-        key("event", Form::Text, "Its name, as a `wait_event` says it.").required(),
+        key("event", Form::Text, "Its name, as a `wait_event` says it; `tell` goes to the agent that works then, as `wonder tell` does.").required(),
         key("key", Form::Json, "The key that tells one such event from another."),
         key("payload", Form::Json, "What it carries."),
         key("at", Form::Duration, "When, after the start.").default("when it is waited for"),
@@ -134,6 +134,12 @@ const EXPECT: &Shape = &Shape {
         ),
         key("output_exactly", Form::Json, "The whole output."),
         key("state", Form::Json, "A part of the run's `state`."),
+        key(
+            "called",
+            Form::Json,
+            "A part of the `state` of the run that a node called last, by node: an agent's conversation is \
+             `{fix: {messages: […]}}`.",
+        ),
         key("error", Form::ErrorKind, "The kind of the failure."),
         key("message", Form::Text, "A part of its message."),
         key(

@@ -3,7 +3,7 @@
 //! A document says what it is by `kind`, or by a key that only one of them has: `nodes`, `steps`, an
 //! action's kind, `template`, `model`, `media_type`.
 
-use super::action::{ACTION, ACTION_PARTS};
+use super::action::{ACTION, ACTION_PARTS, ISOLATIONS};
 use super::node::{LISTED_NODE, NODE, TASK, TASK_KEYS};
 use super::policy::{BUDGET, ON_ERROR, TRANSITION, TRANSITION_CHOICES};
 use super::{COUNT, Choice, Form, Key, POSITIVE, Shape, key, word};
@@ -94,6 +94,11 @@ const WORKFLOW: &[Key] = &[
     key("prompts", Form::NameMap(&Form::Object(PROMPT)), "Prompts by name."),
     key("models", Form::NameMap(&Form::Object(MODEL)), "Model profiles by name."),
     key("artifact_types", Form::NameMap(&Form::Object(ARTIFACT_TYPE)), "Types of artifacts by name."),
+    key(
+        "mcp_servers",
+        Form::NameMap(&Form::Object(MCP_SERVER)),
+        "MCP servers by name; those of the settings (`[mcp_servers.NAME]`) need only be named.",
+    ),
     key("created_at", Form::Text, "When it was stored."),
     key("updated_at", Form::Text, "When it was last stored."),
 ];
@@ -206,6 +211,36 @@ pub(crate) const MODEL_DOCUMENT: &Shape = &Shape {
         MODEL_KEYS,
     ],
     choices: &[],
+};
+
+const SAMPLING: &Shape = &Shape {
+    name: "sampling",
+    about: "What an MCP server may ask of a model while it performs a call. Without it, it may ask nothing.",
+    keys: &[&[
+        key("model", Form::Text, "The name of a model profile.").required(),
+        key("max_tokens", POSITIVE, "The most tokens of one answer.").default("the profile's"),
+        key("max_calls", Form::Count(1, 1_000), "How often, while it performs one call.").default("5"),
+    ]],
+    choices: &[],
+};
+
+const MCP_SERVER: &Shape = &Shape {
+    name: "mcp_server",
+    about: "An MCP server: a program that is started when it is needed and shared, or an address. Its texts may read secrets.",
+    keys: &[&[
+        key("command", Form::List(&Form::Template), "The program and its arguments, no shell."),
+        key("env", Form::Map(&Form::Template), "Environment variables, beside the ordinary ones."),
+        key("cwd", Form::Template, "The working directory.").default("where the run was started"),
+        key("isolation", Form::Words(ISOLATIONS), "How far it is kept apart.").default("none"),
+        key("image", Form::Template, "The container's image."),
+        key("network", Form::Bool, "May use the network, in a sandbox or a container.").default("false"),
+        key("url", Form::Template, "Its address, instead of `command`: streamable HTTP."),
+        key("headers", Form::Map(&Form::Template), "Headers of every request to `url`."),
+        key("timeout", Form::Duration, "How long one request to it may take, its start included.")
+            .default("1m to start and to list its tools, 10m a call"),
+        key("sampling", Form::Object(SAMPLING), "Lets it ask a model, within the run's budget."),
+    ]],
+    choices: &[Choice::ExactlyOne("way to reach it", &["command", "url"])],
 };
 
 const ARTIFACT_TYPE_KEYS: &[Key] = &[

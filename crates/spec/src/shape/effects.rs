@@ -9,7 +9,7 @@ use super::{Form, Key, Shape, all_shapes};
 const DESCRIBE: [&str; 6] = ["id", "description", "tags", "created_at", "updated_at", "examples"];
 
 /// Keys that the reader itself acts on: nothing of them is left behind it.
-const READERS_OWN: [&str; 13] = [
+const READERS_OWN: [&str; 14] = [
     "wonder",
     "kind",
     "next",
@@ -23,9 +23,10 @@ const READERS_OWN: [&str; 13] = [
     "file",
     "task_version",
     "action_version",
+    "agent",
 ];
 
-/// Objects that the reader writes out as others (`build/agent.rs`), whose keys are looked at here themselves.
+/// Objects that the reader writes out as others: their keys are read in `build/agent.rs`.
 const WRITTEN_OUT: [&str; 2] = ["agent", "compact"];
 
 /// Keys whose stored field has another name.
@@ -56,7 +57,8 @@ const STORED_AS: [(&str, &str); 23] = [
 ];
 
 /// The kinds of action are variants of what performs them.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 14] = [
+    ("mcp_tool", "McpTool"),
     ("llm_call", "LlmCall"),
     ("http_request", "HttpRequest"),
     ("shell", "Shell"),
@@ -75,7 +77,8 @@ const KINDS: [(&str, &str); 13] = [
 /// The code that acts: not the reader, and not the definitions themselves.
 fn acting_code() -> String {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut code = String::new();
+    // What tokens cost is reckoned beside the definitions.
+    let mut code = std::fs::read_to_string(crates.join("lang/src/cost.rs")).unwrap();
     for name in ["graph", "core", "actions", "host", "engine"] {
         let mut folders: Vec<PathBuf> = vec![crates.join(name).join("src")];
         while let Some(folder) = folders.pop() {
@@ -147,6 +150,17 @@ fn every_key_has_an_effect_or_is_refused() {
 }
 
 #[test]
+fn every_key_of_an_agent_is_written_out() {
+    let code = include_str!("../build/agent.rs");
+    let shapes = all_shapes().into_iter().filter(|shape| WRITTEN_OUT.contains(&shape.name));
+    let keys: Vec<&Key> = shapes.flat_map(Shape::all_keys).collect();
+    assert!(keys.len() > 10, "{}", keys.len());
+    for key in keys {
+        assert!(code.contains(&format!("\"{}\"", key.name)), "`{}` is read and written nowhere", key.name);
+    }
+}
+
+#[test]
 fn what_has_no_effect_yet_is_refused() {
     let refused: Vec<&str> = all_shapes()
         .into_iter()
@@ -154,7 +168,7 @@ fn what_has_no_effect_yet_is_refused() {
         .filter(|key| key.not_yet)
         .map(|key| key.name)
         .collect();
-    for key in ["triggers", "context_tables", "library_id", "mcp", "only", "mcp_tool"] {
+    for key in ["triggers", "context_tables", "library_id"] {
         assert!(refused.contains(&key), "{key} is accepted and does nothing");
     }
 }

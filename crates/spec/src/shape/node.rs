@@ -66,6 +66,12 @@ pub(super) const STEP: &Shape = &Shape {
             .default("abort"),
             key("condition", CONDITION_FORM, "Whether the step runs."),
             key("when", CONDITION_FORM, "The short name of `condition`."),
+            key(
+                "artifact_above",
+                POSITIVE,
+                "A result of more bytes goes to an artifact; `{head, artifact, bytes}` stands in its place.",
+            )
+            .default("never, and 262144 for `mcp_tool`"),
         ],
         KINDS,
     ],
@@ -143,13 +149,6 @@ pub(super) const TASK: &Shape = &Shape {
 };
 
 const NODE_KEYS: &[Key] = &[
-    key("agent", Form::Object(AGENT), "Turns of a model and its tools until it is done."),
-    key(
-        "max_visits",
-        BOUND,
-        "How often one lineage may come here; then transitions that lead here stop fitting.",
-    )
-    .default("no bound"),
     key("name", Form::Text, "Its name, for people."),
     key("id", Form::Text, "The stored id."),
     key("task", Form::NameAt, "The name of the task it executes."),
@@ -200,6 +199,13 @@ const NODE_KEYS: &[Key] = &[
         "Its result may add nodes to the run.",
     ),
     key("estimate", Form::Object(ESTIMATE), "What it is expected to take."),
+    key("agent", Form::Object(AGENT), "Turns of a model and its tools until it is done."),
+    key(
+        "max_visits",
+        BOUND,
+        "How often one lineage may come here; then transitions that lead here stop fitting.",
+    )
+    .default("no bound"),
     key(
         "next",
         Form::OneOrList(&Form::Either(&[Form::Text, Form::Object(NEXT)])),

@@ -48,7 +48,7 @@ fn collect(folder: &Path, found: &mut Vec<(String, String)>) {
             collect(&path, found);
         } else if path.extension().is_some_and(|end| end == "yaml" || end == "json") {
             let text = std::fs::read_to_string(&path).unwrap();
-            if text.contains("wonder") {
+            if text.lines().any(|line| line.starts_with("wonder:") || line.contains("\"wonder\"")) {
                 found.push((path.display().to_string(), text));
             }
         }
