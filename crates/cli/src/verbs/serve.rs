@@ -36,6 +36,9 @@ pub(crate) async fn serve(args: ServeArgs, session: &Session) -> Result<Exit, Fa
     let connection = session.open(Purpose::Act).await?;
     let served = match options(&args, session, &connection, access) {
         Ok((options, token)) => {
+            if connection.owner().is_none() {
+                carry_on(session, &connection, INTERRUPTED).await;
+            }
             announce(session, (address, tls.is_some()), token)?;
             until_told(session, &connection, &mut interrupts, (listener, tls, options)).await
         }
@@ -76,28 +79,34 @@ async fn until_told(
     }
 }
 
-/// Everything that is not over: what was interrupted first, then what waits, so that deadlines lead to work again.
+/// Everything that is not over. What was interrupted is carried on before anybody is told that the server is there;
+/// here it is what waits, so that deadlines lead to work again, and all of it when another owner leaves.
 async fn carry_all_on(session: &Session, connection: &Connection) {
     if let Some(process) = connection.owner() {
         session.screen.say(format!("process {process} owns the home: it is asked until it leaves"));
+        while connection.owner().is_some() {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            // Whoever asks notices that the owner has gone, and takes over.
+            drop(connection.engine().list(Filter { limit: Some(1), ..Filter::default() }).await);
+        }
+        carry_on(session, connection, INTERRUPTED).await;
     }
-    while connection.owner().is_some() {
-        tokio::time::sleep(LOOK_AGAIN).await;
-        // Whoever asks notices that the owner has gone, and takes over.
-        drop(connection.engine().list(Filter { limit: Some(1), ..Filter::default() }).await);
-    }
-    let everything = || Filter { limit: Some(u32::MAX), ..Filter::default() };
-    let interrupted = Filter { interrupted: true, ..everything() };
-    let waiting = Filter { status: Some(Status::Waiting), ..everything() };
-    for filter in [interrupted, waiting] {
-        let rows = connection.engine().list(filter).await.unwrap_or_default();
-        for row in rows.into_iter().rev() {
-            if let Err(error) = connection.adopt(&row.run).await {
-                session.screen.say(text!("run {} is left as it is: {}", &row.run, &error.message));
-            }
+    carry_on(session, connection, WAITING).await;
+}
+
+/// The oldest first.
+async fn carry_on(session: &Session, connection: &Connection, which: fn() -> Filter) {
+    let all = Filter { limit: Some(u32::MAX), ..which() };
+    let rows = connection.engine().list(all).await.unwrap_or_default();
+    for row in rows.into_iter().rev() {
+        if let Err(error) = connection.adopt(&row.run).await {
+            session.screen.say(text!("run {} is left as it is: {}", &row.run, &error.message));
         }
     }
 }
+
+const INTERRUPTED: fn() -> Filter = || Filter { interrupted: true, ..Filter::default() };
+const WAITING: fn() -> Filter = || Filter { status: Some(Status::Waiting), ..Filter::default() };
 
 fn options(
     args: &ServeArgs,

@@ -18,6 +18,7 @@ mod recipes;
 mod reference;
 mod run;
 mod server;
+mod serving;
 mod terminal;
 mod tutorial;
 mod views;
