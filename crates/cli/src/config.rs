@@ -547,7 +547,7 @@ mod tests {
         insta::assert_snapshot!(case("[projects.default]\nper = \"year\"\n", &[]), @r#"error: DIR/desk/wonder.toml: projects.default.per: expected "day" or "month"; without it the budget is for ever, found "year""#);
         insta::assert_snapshot!(case("[projects.default]\nbudget = 3\n", &[]), @"
         error: DIR/desk/wonder.toml: projects.default.budget: there is no such setting
-        help: a project has budget_usd, budget_tokens, per
+        help: a project has budget_usd, budget_tokens, per, mcp
         ");
         insta::assert_snapshot!(case("home = [", &[]), @"
         error: DIR/desk/wonder.toml: TOML parse error at line 1, column 9

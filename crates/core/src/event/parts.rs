@@ -269,10 +269,10 @@ pub struct NewFork {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Name>,
     pub node: Name,
-    pub token: TokenId,
     /// Laid over the input of the node.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub input: Value,
+    pub token: TokenId,
     /// Laid over the run's state.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub set: Value,

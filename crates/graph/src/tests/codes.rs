@@ -83,7 +83,7 @@ fn references() -> Vec<(&'static str, Draft)> {
             "E0107",
             mock(json!({})).with(json!({"models": {"m": {"name": "m", "model": "m", "fallbacks": ["n"]}}})),
         ),
-        ("E0108", model(json!({"prompt": "x", "tools": ["a"]}))),
+        ("E0108", model(json!({"prompt": "x", "tools": ["t"]}))),
         ("E0108", mock(json!({"on_error": [{"do": {"change": {"tools": ["t"]}}}]}))),
     ]
 }

@@ -1,4 +1,4 @@
-//! What is wrong with model profiles, and with budgets in dollars over them.
+//! What is wrong with model profiles, tools and servers, and with budgets in dollars over them.
 
 use serde_json::{Value as Json, json};
 
@@ -47,6 +47,8 @@ pub(super) fn codes() -> Vec<(&'static str, Draft)> {
                 .act("a", "mcp_tool", json!({"server": "fils", "tool": "t"}), json!({"timeout_ms": 1_000}))
                 .with(json!({"mcp_servers": {"files": {"name": "files", "command": ["node"]}}})),
         ),
+        // The action of the node itself, which says nothing of what it does.
+        ("W0207", model(json!({"prompt": "x", "tools": ["a"]}))),
         ("E0167", mock(json!({})).with(json!({"mcp_servers": {"files": {"name": "files"}}}))),
         (
             "E0167",
