@@ -140,7 +140,9 @@ async fn call(args: McpCallArgs, session: &Session) -> Result<Exit, Fault> {
     let called = worker.mcp_call(&bundle, call, &session.around.workdir, Arc::new(ToStderr)).await;
     let screen = &session.screen;
     match called {
-        Ok(Value::String(text)) if !screen.json => screen.print(&Text::block(&text))?,
+        Ok(Value::String(text)) if !screen.json => {
+            screen.print_line(Text::block(text.trim_end_matches('\n')))?
+        }
         Ok(value) => screen.print_json(&value.to_json())?,
         Err(failure) => {
             screen.fault(&Fault::usage(failure.to_string()));
